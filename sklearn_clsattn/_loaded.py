@@ -57,7 +57,7 @@ _LARGEST = 1e150
 # Larger numbers of words or characters in an n-gram would take minutes to look up.
 _LONGEST_NGRAM = 1000
 # Devices that PyTorch may have to train on; those of a model need not be there to predict.
-_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+_DEVICE = re.compile(r"auto|(cpu|cuda)(:\d+)?")
 # More processes would exhaust a machine.
 _MOST_JOBS = 256
 

@@ -1,6 +1,7 @@
 """The content of a saved estimator: public class names, plain state, and versions."""
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -27,6 +28,7 @@ _KIND = "_kind"
 _VERSIONS = "_saved_with"
 _VOCABULARY = "Vocabulary"
 _TERMS = "terms"
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def public(module: str) -> Callable[[Kind], Kind]:
@@ -95,12 +97,15 @@ def _packed_vocabulary(vocabulary: Any) -> Any:
     """Return a vocabulary's terms as one text, in the order of their columns.
 
     skops writes and reads an object for each key and each value of a dictionary. What is not a
-    dictionary of strings, numbered from 0 on, is returned as it is.
+    dictionary of strings, numbered from 0 on, is returned as it is, and so are strings with both
+    halves of a surrogate pair, of which JSON makes one character.
     """
     if not isinstance(vocabulary, dict) or not all(isinstance(term, str) for term in vocabulary):
         return vocabulary
     terms: list[str] = sorted(vocabulary, key=vocabulary.__getitem__)
     if [vocabulary[term] for term in terms] != list(range(len(terms))):
+        return vocabulary
+    if _SURROGATE_PAIR.search("\n".join(terms)):
         return vocabulary
     return {_KIND: _VOCABULARY, _TERMS: json.dumps(terms)}
 

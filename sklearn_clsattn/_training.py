@@ -38,6 +38,8 @@ _LEAST = 1e-20
 # A fit takes some 160 bytes for each value, measured from 2 to 20 million values.
 _BYTES_OF_A_VALUE = 160
 _MANY_VALUES = 40_000_000
+# Their lines are not the user's.
+_LIBRARIES = ("sklearn_clsattn", "sklearn", "joblib")
 _OUTLYING = 50.0  # the mean entry over the median, above which few entries outweigh all others
 
 
@@ -246,19 +248,20 @@ def warn_of_size(n_tokens: int, n_outputs: int) -> None:
     """Warn if a fit trains so many values that its memory is one to be told."""
     n_values = n_tokens * n_outputs
     if n_values >= _MANY_VALUES:
+        of_token = "one" if n_outputs == 1 else f"{n_outputs:,}"
         gigabytes = _BYTES_OF_A_VALUE * n_values / 2**30
         warn_user(
-            f"This fit trains {n_values:,} values, one for each of {n_tokens:,} tokens and "
-            f"{n_outputs:,} classes, and needs some {gigabytes:.0f} GB of memory. Fewer tokens, as "
-            "by a larger min_df, or fewer classes need less."
+            f"This fit trains {n_values:,} values, {of_token} for each of {n_tokens:,} tokens, and "
+            f"needs some {gigabytes:.0f} GB of memory. Fewer tokens, as by a larger min_df, need "
+            "less."
         )
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the line that called this package or scikit-learn."""
+    """Issue a warning that points to the line that called a fit, through whatever library."""
     frame = inspect.currentframe()
     n_inside = 0
-    while frame is not None and _package_of(frame) in ("sklearn_clsattn", "sklearn"):
+    while frame is not None and _package_of(frame) in _LIBRARIES:
         frame = frame.f_back
         n_inside += 1
     warnings.warn(message, category, stacklevel=n_inside + 1)

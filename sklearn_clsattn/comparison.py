@@ -341,7 +341,7 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
 
 def logistic_regression_search(n_train: int) -> GridSearchCV:
     """Return a logistic regression that chooses C by validation on its `n_train` documents."""
-    folds = ValidationFolds(n_used=5 if n_train < 5000 else 1)
+    folds = ValidationFolds(n_used=5 if n_train < 2000 else 1)
     # Large C need more iterations than the default of 100.
     return GridSearchCV(LogisticRegression(max_iter=1000), {"C": list(BASELINE_CS)}, cv=folds)
 

@@ -8,6 +8,8 @@ from reference import counts
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
@@ -61,7 +63,7 @@ def test_a_fit_of_very_many_values_says_what_it_needs(monkeypatch):
     X, codes, _ = weighted(3)
     ClsAttentionClassifier().fit(X, codes)  # without a warning
     monkeypatch.setattr("sklearn_clsattn._training._MANY_VALUES", 3 * X.shape[1])
-    with pytest.warns(UserWarning, match=rf"one for each of {X.shape[1]} tokens and 3 classes"):
+    with pytest.warns(UserWarning, match=rf"3 for each of {X.shape[1]} tokens"):
         ClsAttentionClassifier().fit(X, codes)
 
 
@@ -75,6 +77,10 @@ def test_too_few_iterations_warn_and_say_what_to_do():
     for word in [*words, f"{model.optimality_gap_:.1e}"]:
         assert word in str(warning.message)
     assert model.n_iter_ == 1
+    search = GridSearchCV(make_pipeline("passthrough", model), {}, cv=2, refit=False)
+    with pytest.warns(ConvergenceWarning) as caught:
+        search.fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}  # not a line of joblib
     with pytest.warns(ConvergenceWarning, match=r"in this precision.* pass X as float64"):
         ClsAttentionClassifier(tol=0.0, max_iter=300).fit(X.astype(np.float32), y)
 

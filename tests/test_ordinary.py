@@ -99,8 +99,11 @@ def test_token_vectors_are_those_of_the_columns():
 
 def test_vectors_that_nothing_would_use_are_said():
     by_hand = make_pipeline(vectorizer(), ClsAttentionClassifier(sublinear_counts=False, C=1.0))
-    with pytest.warns(UserWarning, match="matrix does not have the word vectors: use make_text_"):
+    with pytest.warns(
+        UserWarning, match="matrix does not have the word vectors: use make_text_"
+    ) as caught:
         by_hand.fit(TEXTS, TOPICS)
+    assert caught[0].filename == __file__
     X = vectorizer(word_vectors=None).fit_transform(TEXTS, TOPICS)
     model = ClsAttentionClassifier(C=1.0, token_vectors_scale=0.5)
     with pytest.warns(UserWarning, match=r"token_vectors_scale=0\.5 has no effect") as caught:

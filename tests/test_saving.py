@@ -1,5 +1,6 @@
 """Models in files: safe to share, whole or not at all, and with the versions that made them."""
 
+import copy
 import json
 import pickle
 import re
@@ -49,6 +50,19 @@ def counted(tokenizer=None):
     pattern = {} if tokenizer is None else {"tokenizer": tokenizer, "token_pattern": None}
     vectorizer = CountVectorizer(**pattern)
     return make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
+
+
+def test_a_character_and_its_two_surrogates_stay_two_terms():
+    texts = ["ok \ud83d\ude00", "ok \U0001f600"]
+    vectorizer = TokenVectorizer(token_pattern=r"\S+").fit(texts)
+    for other in (copy.copy(vectorizer), pickle.loads(pickle.dumps(vectorizer))):
+        assert (other.transform(texts) != vectorizer.transform(texts)).nnz == 0
+
+
+def test_a_model_with_the_number_of_a_device_is_saved(tmp_path):
+    model = ClsAttentionClassifier(C=1.0, device="cpu:0").fit([[1, 0], [0, 1]] * 3, [0, 1] * 3)
+    save_model(model, tmp_path / "model.skops")
+    assert load_model(tmp_path / "model.skops").device == "cpu:0"
 
 
 def test_a_vocabulary_is_saved_as_one_text(tmp_path):

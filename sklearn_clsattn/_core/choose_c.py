@@ -215,9 +215,8 @@ class _Search:
         if attention_C != self._first_attention_C:
             setting += f", attention_C {attention_C:g}"
         held_out_C, tried, losses = self._walk_path(setting)
-        self.start = int(
-            np.floor(2 * np.log10(held_out_C) + 0.25)
-        )  # where the next is least, mostly
+        # where the next is least, mostly
+        self.start = int(np.floor(2 * np.log10(held_out_C) + 0.25))
         C = self._C or self._weighed(held_out_C)
         point = self._fits[0].point_up_to(C)
         return Choice(C, attention_C, tried, losses, point, scale, scale)

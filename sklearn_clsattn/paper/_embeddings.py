@@ -211,4 +211,4 @@ def _optimizer(model: TokenModel, classifier: Any) -> torch.optim.Optimizer:
         on_scores = dimension is not None and name == "last_row"
         factor = math.sqrt(2 * dimension / math.pi) if on_scores else 1.0
         groups.append({"params": [parameter], "lr": rate * factor})
-    return torch.optim.Adam(groups, eps=epsilon)
+    return torch.optim.Adam(groups, eps=epsilon, fused=True)

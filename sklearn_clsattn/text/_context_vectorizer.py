@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, compress
@@ -23,7 +22,7 @@ from .._matrices import as_configured, index_type
 from .._pickling import SavedMixin, public
 from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
 from .._targets import Targets
-from .._training import all_or_nothing
+from .._training import all_or_nothing, warn_user
 from .._types import Integers
 from .._validation import (
     check_multilabel,
@@ -315,11 +314,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         with fit_task(self, raw_documents, y, sample_weight):
             words = self._learn(raw_documents, y, sample_weight, unlabeled)
         if self.word_vectors_ is not None:
-            warnings.warn(
+            warn_user(
                 "The matrix does not have the word vectors: use make_text_classifier(), or call "
                 "fit and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
-                "classifier's fit.",
-                stacklevel=3,
+                "classifier's fit."
             )
         return _plain(self._bags(words.tokens.n_documents, [words]))
 

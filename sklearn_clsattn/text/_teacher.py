@@ -14,7 +14,6 @@ fitted is fitted to the labelled texts of the other folds, for each fold again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +29,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
 from .._targets import Targets
+from .._training import warn_user
 from .._types import Array, Numbers
 from .._validation import check_probabilities, has_several_labels, plain_labels
 from ._tokens import checked
@@ -354,7 +354,7 @@ def learn_from_teacher(
         candidates = (TeacherUse(float(teacher_weight)),)
     elif not is_new and _has_seen(fitted, texts, taught):
         candidates = candidates[-1:]
-        warnings.warn(SEEN, stacklevel=4)
+        warn_user(SEEN)
     model = fit_taught(classifier, taught_texts, candidates[-1])
 
     def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
