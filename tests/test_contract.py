@@ -1,6 +1,5 @@
 """What every estimator promises: what it takes, what it refuses, and what a fit leaves behind."""
 
-import inspect
 import itertools
 import pickle
 import re
@@ -15,14 +14,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 from helpers import assert_same_fit, data
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
@@ -44,12 +43,6 @@ OneStep, Embedding = paper.OneStepClassifier, paper.EmbeddingClassifier
 Network = paper.AttentionNetworkClassifier
 
 
-def made(kind, **parameters):
-    """Return an estimator with those of the parameters that its class has."""
-    known = inspect.signature(kind).parameters
-    return kind(**{name: value for name, value in parameters.items() if name in known})
-
-
 SHORT = {"max_iter": 6, "random_state": 0}
 AT_ONCE = {"early_stopping": False, "batch_size": 1000, **SHORT}
 CLASSIFIERS = {
@@ -57,15 +50,13 @@ CLASSIFIERS = {
     "joint, without cls": ClsAttentionClassifier(attend_cls=False, token_scaling=None, C=3.0),
     "one step": OneStep(max_iter=15, random_state=0),
     "one step, d = 64": OneStep(max_iter=15, embedding_dim=64, random_state=0),
-    "adam": made(Embedding, **AT_ONCE),
-    "adam, d = 8": made(Embedding, embedding_dim=8, **AT_ONCE),
-    "adam, stopping early": made(Embedding, learning_rate=0.2, **SHORT),
-    "frozen": made(Embedding, train_embeddings=False, embedding_dim=16, **AT_ONCE),
-    "two layers": made(Network, n_layers=2, embedding_dim=8, **AT_ONCE),
-    "mlp": made(Network, mlp=True, embedding_dim=8, **AT_ONCE),
-    "two layers, mlp, stopping early": made(
-        Network, n_layers=2, mlp=True, embedding_dim=8, **SHORT
-    ),
+    "adam": Embedding(**AT_ONCE),
+    "adam, d = 8": Embedding(embedding_dim=8, **AT_ONCE),
+    "adam, stopping early": Embedding(learning_rate=0.2, **SHORT),
+    "frozen": Embedding(train_embeddings=False, embedding_dim=16, **AT_ONCE),
+    "two layers": Network(n_layers=2, embedding_dim=8, **AT_ONCE),
+    "mlp": Network(mlp=True, embedding_dim=8, **AT_ONCE),
+    "two layers, mlp, stopping early": Network(n_layers=2, mlp=True, embedding_dim=8, **SHORT),
 }
 ESTIMATORS = {**CLASSIFIERS, "importance": TokenImportanceTransformer()}
 OURS = ["joint", "joint, without cls"]
@@ -171,16 +162,6 @@ def test_an_attribute_of_other_classifiers_says_where_to_look(name, attribute, i
             assert named == type(model).__name__ or hasattr(fitted, named)
 
 
-def test_tools_that_look_for_coefficients_find_none():
-    """They say so in their own words."""
-    X, y = data(2)
-    model = ClsAttentionClassifier()
-    with pytest.raises(ValueError, match="should have `coef_` or `feature_importances_`"):
-        SelectFromModel(model).fit(X, y).get_support()
-    with pytest.raises(AttributeError, match=r"has no coef_.*token_values_"):
-        SelectFromModel(model, importance_getter="coef_").fit(X, y).get_support()
-
-
 @PER_CLASSIFIER
 @CLASSES
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -222,12 +203,6 @@ def test_contributions_add_up_and_attention_is_shared_out(name, n_classes):
 # What X may be
 
 
-def sparse_formats(X):
-    for layout in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
-        yield getattr(sp, f"{layout}_array")(X)
-        yield getattr(sp, f"{layout}_matrix")(X)
-
-
 def odd_layouts(X):
     """Yield what has the entries of X, kept in other ways."""
     wide = X.copy()
@@ -255,9 +230,12 @@ def odd_layouts(X):
 def test_every_format_gives_the_same_fit(name):
     X, y = data(3)
     expected = new(name).fit(X, y)
-    forms = [*sparse_formats(X)][::3]
+    forms = [X.tocsc(), X.tocoo()]
     if name in (*OURS, "importance"):
-        forms = [*sparse_formats(X), *odd_layouts(X)]
+        forms = [*odd_layouts(X), torch.from_numpy(X.toarray())]
+        for layout in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
+            forms.append(getattr(sp, f"{layout}_array")(X))
+            forms.append(getattr(sp, f"{layout}_matrix")(X))
     for Z in [*forms, X.toarray(), np.asfortranarray(X.toarray()), X.toarray().tolist()]:
         assert_same_answers(new(name).fit(Z, y), expected, X, rtol=1e-9, atol=1e-12)
         assert_same_answers(expected, expected, X, Z, rtol=1e-9, atol=1e-12)
@@ -368,45 +346,14 @@ def test_entries_stored_in_several_parts_are_one(dtype):
     assert_array_equal(model.select_tokens(split).toarray(), model.select_tokens(whole).toarray())
 
 
-# Laws
-
-
-def drawn(seed, n_classes):
-    rng = np.random.default_rng(seed)
-    X = rng.poisson(rng.uniform(0.2, 2.0, 6), (24, 6)).astype(float)
-    y = np.arange(24) % n_classes
-    X[np.arange(24), y] += 1
-    return rng, X, y
-
-
-LAW = settings(max_examples=15, deadline=None)
-DRAWN = given(
-    seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 3), name=st.sampled_from(OURS)
-)
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}
-
-
-@LAW
-@DRAWN
-def test_the_order_of_documents_and_tokens_says_nothing(seed, n_classes, name):
-    rng, X, y = drawn(seed, n_classes)
-    rows, columns = rng.permutation(24), rng.permutation(6)
-    model, other = (
-        new(name, C=1.0).fit(*some) for some in ((X, y), (X[rows][:, columns], y[rows]))
-    )
-    assert_allclose(other.decision_function(X[:, columns]), model.decision_function(X), **CLOSE)
-    assert_allclose(other.token_values_, model.token_values_[..., columns], **CLOSE)
-    assert_allclose(other.attention_scores_, model.attention_scores_[columns], **CLOSE)
-
-
-@LAW
-@DRAWN
-def test_a_multiple_of_X_gives_the_same_model(seed, n_classes, name):
-    rng, X, y = drawn(seed, n_classes)
-    factor = 10.0 ** rng.uniform(-4, 4)
+@pytest.mark.parametrize("name", OURS)
+@CLASSES
+def test_a_multiple_of_X_gives_the_same_model(name, n_classes):
+    X, y = data(n_classes)
     model = new(name, C=1.0, tol=1e-8, max_iter=500).fit(X, y)
-    scaled = clone(model).fit(X * factor, y)
-    assert_allclose(scaled.predict_proba(X * factor), model.predict_proba(X), atol=1e-3)
+    for factor in (1e-4, 0.03, 1e4):
+        scaled = clone(model).fit(X * factor, y)
+        assert_allclose(scaled.predict_proba(X * factor), model.predict_proba(X), atol=1e-3)
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if "early" not in name])
@@ -613,19 +560,6 @@ def test_a_second_fit_forgets_the_first(name):
     assert_same_answers(model, fresh, Z)
 
 
-@PER_ESTIMATOR
-def test_clones_pickles_and_representations(name):
-    X, y = data(3)
-    model = new(name).fit(X, y)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    assert not any(attribute.endswith("_") for attribute in vars(copy))
-    assert_same_answers(copy.fit(X, y), model, X)
-    assert_same_answers(pickle.loads(pickle.dumps(model)), model, X)
-    with config_context(print_changed_only=True):
-        assert repr(type(model)()) == f"{type(model).__name__}()"
-
-
 WITHOUT_TORCH = """
 import pickle, sys
 
@@ -708,8 +642,7 @@ def test_texts_in_any_container_are_read_alike(name):
     assert not read(model, ["", " \n", "zzz"]).any()
 
 
-def test_text_classifiers():
-    assert make_text_classifier(min_df=1).fit(REVIEWS, MOODS).score(REVIEWS, MOODS) == 1.0
+def test_an_unknown_parameter_of_a_text_classifier():
     with pytest.raises(TypeError, match=r"'min_d': expected one of C, .*, lowercase, .*, min_df, "):
         make_text_classifier(min_d=3)
 
@@ -719,11 +652,18 @@ def test_text_classifiers():
 
 def test_among_scikit_learns_meta_estimators():
     X, y = data(3)
-    model = ClsAttentionClassifier()
+    model = ClsAttentionClassifier(C=1.0)
     selector = SelectFromModel(model, importance_getter="token_importance_", max_features=5)
     chosen = selector.fit(X, y).get_support(indices=True)
     assert {0, 1, 2} <= set(chosen)  # the tokens that tell the classes apart
-    for wrapped in (CalibratedClassifierCV(model, cv=3), OneVsRestClassifier(model)):
+    both = [("attention", model), ("logistic", LogisticRegression())]
+    for wrapped in (
+        CalibratedClassifierCV(model, cv=3),
+        OneVsRestClassifier(model),
+        VotingClassifier(both, voting="soft"),
+        StackingClassifier(both, cv=3),
+        BaggingClassifier(model, 3, random_state=0),
+    ):
         assert wrapped.fit(X, y).score(X, y) > 0.7
 
 
@@ -745,8 +685,7 @@ def test_weights_are_routed():
 
 
 # Two checks feed their blobs as they are to estimators that take non-negative numbers only
-# (tag `positive_only`), where all others call _enforce_estimator_tags_X. They are run all
-# the same, on the same blobs moved into the positive.
+# (tag `positive_only`), where all others call _enforce_estimator_tags_X.
 NEGATIVE_BLOBS = {"check_class_weight_classifiers", "check_decision_proba_consistency"}
 
 # Weights are repetition where nothing is held out and all documents are in one mini-batch. Few
@@ -759,8 +698,8 @@ CHECKS = parametrize_with_checks(
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStep(max_iter=40, random_state=0),
-        made(Embedding, learning_rate=1.3, **ADAM),
-        made(Network, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
+        Embedding(learning_rate=1.3, **ADAM),
+        Network(mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
         TokenImportanceTransformer("log_odds", k=0.6, threshold=0.0),
     ]
 )
@@ -768,7 +707,7 @@ CHECKS = parametrize_with_checks(
 
 @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
 def test_scikit_learn_checks(estimator, check, monkeypatch):
-    if check.func.__name__ in NEGATIVE_BLOBS:
+    if check.func.__name__ in NEGATIVE_BLOBS:  # run all the same, on blobs moved into the positive
         blobs = estimator_checks.make_blobs
 
         def moved(**options):
