@@ -6,9 +6,8 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
-from core import targets
+from helpers import refused, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import slow_log_odds
@@ -352,30 +351,25 @@ TWO = ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("parameters", "arguments", "error", "message"),
+    ("parameters", "arguments", "message"),
     [
-        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a', of type bytes: decode it"),
-        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1, of type int: replace it"),
-        ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: remove"),
-        ({}, (pd.DataFrame({"text": TWO}), [0, 1]), ValueError, "got a data frame: pass a column"),
-        ({}, (TWO, None), ValueError, "expected y, got None"),
-        ({}, (TWO, [0]), ValueError, "inconsistent"),
-        ({}, (TWO, [0, 1], [0, 1]), ValueError, "one class of positive weight"),
-        ({}, (TWO, [0, 1], [0.0, 0.0]), ValueError, "non-zero|weights positive"),
-        ({}, (TWO, [0, 1], [1.0, -1.0]), ValueError, "egative"),
-        ({"min_df": 2}, (TWO, [0, 1]), ValueError, "lower min_df"),
-        ({"min_df": 0.9}, (TWO, [0, 1]), ValueError, r"in 1.8 to 2 of the 2 documents"),
-        ({"max_df": 1}, (["a", "a"], [0, 1]), ValueError, "raise max_df"),
-        ({}, (["", " "], [0, 1]), ValueError, "The 2 texts have no tokens"),
-        ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
-        ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
-        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "white space or have a capt"),
-        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "not match white space"),
+        ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes: decode it"),
+        ({}, (TWO, None), "expected y, got None"),
+        ({}, (TWO, [0]), "inconsistent"),
+        ({}, (TWO, [0, 1], [0, 1]), "one class of positive weight"),
+        ({}, (TWO, [0, 1], [0.0, 0.0]), "non-zero|weights positive"),
+        ({}, (TWO, [0, 1], [1.0, -1.0]), "egative"),
+        ({"min_df": 2}, (TWO, [0, 1]), "lower min_df"),
+        ({"min_df": 0.9}, (TWO, [0, 1]), r"in 1.8 to 2 of the 2 documents"),
+        ({"max_df": 1}, (["a", "a"], [0, 1]), "raise max_df"),
+        ({"ngram_range": (2, 1)}, (TWO, [0, 1]), "ngram_range must be"),
+        ({"characters": (0, 2)}, (TWO, [0, 1]), "characters must be"),
+        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), "white space or have a capt"),
+        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), "not match white space"),
     ],
 )
-def test_errors_say_what_to_do(parameters, arguments, error, message):
-    with pytest.raises(error, match=message):
-        vectorizer(**parameters).fit(*arguments)
+def test_errors_say_what_to_do(parameters, arguments, message):
+    refused(message, vectorizer(**parameters).fit, *arguments)
 
 
 def test_a_pipeline_that_goes_on_learning():
@@ -388,9 +382,7 @@ def test_a_pipeline_that_goes_on_learning():
     assert "other" in model.classes_
     first = make_text_classifier().fit(texts[:700], y[:700])
     assert model[0].vocabulary_ == first[0].vocabulary_
-    with pytest.raises(AttributeError, match="partial_fit"):
-        first.partial_fit(texts[:10], y[:10])
+    refused("partial_fit", first.partial_fit, texts[:10], y[:10], error=AttributeError)
     balanced = make_text_classifier(class_weight="balanced")
-    with pytest.raises(AttributeError, match="partial_fit"):
-        balanced.partial_fit(texts[:10], y[:10])
+    refused("partial_fit", balanced.partial_fit, texts[:10], y[:10], error=AttributeError)
     assert not hasattr(balanced[0], "vocabulary_")

@@ -111,16 +111,6 @@ def test_a_fork_during_a_fit_does_not_hang_the_child(eight_threads, monkeypatch)
         fit.join()
 
 
-def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
-    X, y = data(3, n_documents=300)
-    decisions = []
-    for n_threads in (1, 2, 3):
-        torch.set_num_threads(n_threads)
-        decisions.append(ClsAttentionClassifier().fit(X, y).decision_function(X))
-        assert torch.get_num_threads() == n_threads
-        assert_array_equal(decisions[-1], decisions[0])
-
-
 def test_blocks_of_many_entries_give_the_same_fit_with_any_number_of_threads(eight_threads):
     rng = np.random.default_rng(0)
     X, y = rng.poisson(1.0, (3000, 200)).astype(float), np.arange(3000) % 2

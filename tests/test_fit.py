@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import data
+from helpers import data, refused
 from numpy.testing import assert_allclose
 from reference import counts
 from sklearn.exceptions import ConvergenceWarning
@@ -167,8 +167,7 @@ def test_probabilities_for_other_shares_of_classes(n_classes):
     expected = joint / joint.sum(axis=1, keepdims=True)
     assert_allclose(model.predict_proba(X, priors=new), expected, rtol=1e-9)
     for wrong in ([0.5] * n_classes + [0.1], [-0.5, *[1.5 / (n_classes - 1)] * (n_classes - 1)]):
-        with pytest.raises(ValueError, match="priors must be"):
-            model.predict_proba(X, priors=wrong)
+        refused("priors must be", model.predict_proba, X, priors=wrong)
     labels = np.eye(n_classes, dtype=int)[y]
     several = ClsAttentionClassifier().fit(X, labels)
     assert_allclose(several.predict_proba(X, several.class_prior_), several.predict_proba(X))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from helpers import data
+from helpers import data, refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -191,5 +191,4 @@ def test_a_missing_solver_is_named_before_the_work(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(_max_margin.importlib, "import_module", missing)
-    with pytest.raises(ImportError, match=r"pip install 'sklearn-clsattn\[theory\]'"):
-        fit(*data())
+    refused(r"pip install 'sklearn-clsattn\[theory\]'", fit, *data(), error=ImportError)

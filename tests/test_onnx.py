@@ -72,8 +72,7 @@ def test_scores_far_apart():
     X = X.toarray()
     check(model, X, X=X.astype(np.float32))
     model.attention_scores_ *= 2
-    with pytest.raises(ValueError, match="Attention scores differ by up to 1000"):
-        to_onnx(model)
+    refused("Attention scores differ by up to 1000", to_onnx, model)
 
 
 VECTORIZERS = [
@@ -108,8 +107,7 @@ def test_texts(vectorizer):
 )
 def test_vectorizers_without_a_counterpart(vectorizer, message):
     model = make_pipeline(vectorizer, ClsAttentionClassifier()).fit(["so good", "so bad"], [1, 0])
-    with pytest.raises(ValueError, match=message):
-        to_onnx(model)
+    refused(message, to_onnx, model)
 
 
 def test_other_models_labels_and_a_missing_package(monkeypatch):

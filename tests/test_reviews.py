@@ -47,7 +47,7 @@ def write(frame, path):
 )
 def test_formats(frame, tmp_path, name):
     path = write(frame, tmp_path / name)
-    reviews = read_reviews(path)
+    reviews = read_reviews(str(path))
     assert reviews.texts.tolist() == TEXTS
     assert reviews.texts.dtype == object
     assert all(type(text) is str for text in reviews.texts)
@@ -55,9 +55,6 @@ def test_formats(frame, tmp_path, name):
     assert reviews.labels.dtype == np.int64
     assert (reviews.text_column, reviews.label_column) == ("text", "label")
     assert reviews.file == str(path)
-    again = read_reviews(str(path))
-    np.testing.assert_array_equal(again.texts, reviews.texts)
-    np.testing.assert_array_equal(again.labels, reviews.labels)
     if path.suffix in (".csv", ".jsonl", ".parquet"):
         stream = read_reviews(io.BytesIO(path.read_bytes()))
         assert (stream.texts.tolist(), stream.labels.tolist()) == (TEXTS, LABELS)
@@ -131,8 +128,7 @@ def test_choice_of_columns(tmp_path):
     assert reviews.texts.tolist() == ["b", "d"]
     assert reviews.labels.tolist() == [5, 1]
     assert read_reviews(path, label="Rating").text_column == "Review "
-    with pytest.raises(ValueError, match="column 'sentiment'"):
-        read_reviews(path)
+    refused("column 'sentiment'", read_reviews, path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
@@ -190,6 +186,16 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
                 ("klingon", "encoding must be a Python encoding"),
                 ("base64", "encoding must be a Python encoding"),
             )
+        ),
+        ("a.csv", "text,text,label\na,b,1\nb,c,2\n", "2 columns .* 'text'", {}),
+        ("a.tsv", "text\tlabel\tlabel\na\t1\t1\n", "2 columns .* 'label'", {}),
+        ("a.jsonl", '{"text": "a", "text": "b", "label": 1}', "2 columns .* 'text'", {}),
+        ("a.csv", ONE + "a,1\nb\0c,2\n", "row 2 of .* has the character NUL", {}),
+        ("a.jsonl", '{"text": "\\u0000", "label": 1}', "row 1 .* character NUL", {}),
+        *(
+            ("a.csv", f"{ONE}{text},1\n".encode(form), f"UTF-16 .*encoding='{form}'", {})
+            for form in ("utf-16-le", "utf-16-be")
+            for text in ("fine", "schön", "хорошо")
         ),
         *((f"a.csv{kind}", "no such", "cannot be read: ", {}) for kind in (".gz", ".bz2", ".zip")),
     ],

@@ -2,11 +2,11 @@
 
 import warnings
 
-import core
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from helpers import core_documents, refused
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -119,7 +119,7 @@ def test_the_steps_of_the_proof(seed, lost):
     step_size = step_of(X, y, 4.0)
     values = one_step_embeddings(X, y, step_size=step_size).shifts
     X = sp.csr_matrix(X)
-    loss = core.documents(X, y).attention_loss(np.float64, "cpu")
+    loss = core_documents(X, y).attention_loss(np.float64, "cpu")
     objective = SelectiveObjective(X, loss, torch.from_numpy(values))
     flow = gradient_flow(objective, None, torch.zeros(X.shape[1]))
     relevant = np.arange(X.shape[1]) < 10
@@ -170,8 +170,6 @@ def test_numbers_and_the_noise_of_few_dimensions():
 
 def test_other_documents_are_refused():
     X, y = make_token_classification(60, n_classes=3, delta=0, single_relevant=True, random_state=0)
-    with pytest.raises(ValueError, match=r"two classes .* 3 classes"):
-        selection_law(X, y, step_size=1.0)
+    refused(r"two classes .* 3 classes", selection_law, X, y, step_size=1.0)
     X, y = make_token_classification(60, random_state=0)
-    with pytest.raises(ValueError, match="does not hold"):
-        selection_law(X, y, step_size=1.0)
+    refused("does not hold", selection_law, X, y, step_size=1.0)

@@ -87,16 +87,6 @@ def test_word_vectors_learn_from_weights_as_from_copies():
     assert_allclose(*cosines, atol=1e-4)
 
 
-def test_weights_and_texts_without_labels():
-    more = REQUESTS.data[:300]
-    weighted = make_text_classifier(C=1.0, token_vectors_scale=1.0)
-    weighted.fit(TEXTS, MOODS, WEIGHTS, unlabeled=more)
-    repeated = make_text_classifier(C=1.0, token_vectors_scale=1.0)
-    repeated.fit(COPIED, MOODS[COPIES], unlabeled=more)
-    if len(weighted[0].word_vectors_.words_) == len(repeated[0].word_vectors_.words_):
-        assert_allclose(weighted.predict_proba(TEXTS), repeated.predict_proba(TEXTS), atol=1e-3)
-
-
 def fast():
     return make_text_classifier(C=1.0, characters=None)
 

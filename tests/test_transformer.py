@@ -3,24 +3,19 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
 
 from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.importance import overall_importance
 
 STATISTICS = ["signed_frequency", "posterior_difference", "log_odds"]
-GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
-BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"
-TEXTS = [*GOOD.split("/"), *BAD.split("/")]
-LABELS = np.array(["pos"] * 4 + ["neg"] * 4)
 SELECTIONS = [{}, {"k": 4}, {"scale": False}, {"k": 4, "scale": False}]
 
 
@@ -132,19 +127,6 @@ def test_what_comes_back_is_compressed_rows_of_its_own(parameters, dtype):
 # Pipelines
 
 
-def test_data_frames_and_set_output():
-    counts = CountVectorizer()
-    X = counts.fit_transform(TEXTS).toarray()
-    X = pd.DataFrame(X, index=list("abcdefgh"), columns=counts.get_feature_names_out())
-    for scale in (True, False):
-        transformer = TokenImportanceTransformer(k=3, scale=scale).set_output(transform="pandas")
-        frame = transformer.fit_transform(X, pd.Series(LABELS, index=X.index))
-        assert_array_equal(frame.columns, transformer.get_feature_names_out())
-        assert_array_equal(frame.index, X.index)
-        assert set(frame.columns) < set(X.columns)
-        assert_allclose(frame, transformer.set_output(transform="default").transform(X))
-
-
 # Errors and warnings
 
 
@@ -158,18 +140,15 @@ def test_classes_that_do_not_fit():
         (first.partial_fit, ["a", "b", "a"], ["a", "b", "c"], "classes of the first call"),
         (new().fit, None, None, "requires y"),
     ):
-        with pytest.raises(ValueError, match=message):
-            method(X, y, **({} if classes is None else {"classes": classes}))
+        refused(message, method, X, y, **{} if classes is None else {"classes": classes})
 
 
 def test_a_refused_batch_changes_nothing():
     X, y = problem(2)
     fitted = TokenImportanceTransformer().fit(X, y)
     totals = fitted.token_totals_.copy()
-    with pytest.raises(ValueError, match="features"):
-        fitted.partial_fit(X[:, :5], y)
-    with pytest.raises(ValueError, match="other sums"):
-        fitted.set_params(importance="log_odds").partial_fit(X, y)
+    refused("features", fitted.partial_fit, X[:, :5], y)
+    refused("other sums", fitted.set_params(importance="log_odds").partial_fit, X, y)
     assert_array_equal(fitted.token_totals_, totals)
     # Two statistics of the same sums may be exchanged.
     fitted.fit(X, y).set_params(importance="posterior_difference").partial_fit(X, y)
