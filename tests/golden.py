@@ -186,7 +186,7 @@ def make_estimator(regime, parameters):
         "embedding": paper.EmbeddingClassifier,
         "network": paper.AttentionNetworkClassifier,
     }[regime]
-    # The choice of C magnifies rounding: tests/test_choose_c.py is about it.
+    # The choice of C magnifies rounding: tests/test_fit.py is about it.
     fixed = {"C": 1.0} if regime == "default" else {"random_state": 0}
     return kind(**{**fixed, **parameters})
 

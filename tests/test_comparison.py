@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import (
@@ -154,16 +153,6 @@ def test_convergence_warnings_become_notes_and_others_pass(reviews):
     assert plain.notes == ["stuck did not converge within its maximum number of iterations."]
     with pytest.warns(UserWarning, match="something else"):
         compare(*reviews, models=[Model("noisy", Noisy())])
-
-
-def test_progress_and_a_model_without_probabilities(reviews):
-    done = []
-    models = [NAIVE, Model("svc", make_pipeline(CountVectorizer(), LinearSVC()))]
-    result = compare(*reviews, models=models, progress=lambda *args: done.append(args))
-    assert done == [(1, 2, result.models[0]), (2, 2, result.models[1])]
-    assert result.models[1].log_loss is None
-    assert result.models[1].calibration_error is None
-    assert result.entrants[1].proba is None
 
 
 # Tokens of classes

@@ -184,20 +184,6 @@ def test_loss_is_that_of_a_loop_and_the_gradient_that_of_differences(seed, n_cla
     assert gradient @ direction == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
-def test_neither_the_order_of_documents_nor_copies_for_weights_matter(seed, n_classes):
-    rng = np.random.default_rng(seed)
-    texts, codes = reviews(n_classes)
-    weights = rng.integers(1, 4, len(texts))
-    at = rng.permutation(np.repeat(np.arange(len(texts)), weights))
-    one = vectorizer(characters=None).fit(texts, codes, sample_weight=weights)
-    other = vectorizer(characters=None).fit([texts[i] for i in at], codes[at])
-    for name in ("start_scores_", "end_scores_", "previous_word_scores_"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-6)
-    assert one.previous_words_.tolist() == other.previous_words_.tolist()
-
-
 def test_gates_learn_that_the_last_word_decides():
     def ordered_reviews(n_documents, seed):
         """Return texts and labels: of two opinions in a text, the last one decides."""

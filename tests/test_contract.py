@@ -240,19 +240,6 @@ def test_every_format_gives_the_same_fit(name):
         assert_same_answers(expected, expected, X, Z, rtol=1e-9, atol=1e-12)
 
 
-@PER_ESTIMATOR
-def test_feature_names(name):
-    X, y = data(3)
-    plain = new(name).fit(X, y)
-    assert not hasattr(plain, "feature_names_in_")
-    refused(r"19 features.*expecting 20 features", answers, plain, X[:, :-1])
-    frame = pd.DataFrame(X.toarray(), columns=[f"word {s}" for s in range(X.shape[1])])
-    framed = new(name).fit(frame, pd.Series(y))
-    assert_same_answers(framed, plain, frame, X.toarray(), rtol=1e-9, atol=1e-12)
-    assert_array_equal(framed.feature_names_in_, frame.columns)
-    refused("feature names", answers, framed, frame[frame.columns[::-1]])
-
-
 @PER_CLASSIFIER
 @pytest.mark.parametrize("made_of", [np.array, sp.csr_array])
 def test_every_number_type(name, made_of):
@@ -353,32 +340,6 @@ def test_a_multiple_of_X_gives_the_same_model(name, n_classes):
         assert_allclose(scaled.predict_proba(X * factor), model.predict_proba(X), atol=1e-3)
 
 
-# Labels
-
-LABELS = [
-    np.array(["spam", "ham"]),
-    np.array(["spam", "", "=1+1"], dtype=object),
-    np.array([False, True]),
-    np.array([-7, -3, 40]),
-    np.array([2**62, -(2**62)]),
-    np.array([0.0, 2.0]),
-]
-
-
-@PER_CLASSIFIER
-def test_labels_of_any_type(name):
-    for labels in LABELS if name in OURS else LABELS[1:3]:
-        X, y = data(len(labels))
-        model = new(name).fit(X, labels[y])
-        assert_array_equal(model.classes_, np.sort(labels))
-        assert model.classes_.dtype == labels.dtype
-        expected = new(name).fit(X, np.argsort(np.argsort(labels))[y])
-        assert_same_fit(model, expected)
-        assert_array_equal(model.predict(X), np.sort(labels)[expected.predict(X)])
-        listed = new(name).fit(X, labels[y].tolist())
-        assert_array_equal(listed.predict(X), model.predict(X))
-
-
 # What is refused
 
 
@@ -387,12 +348,6 @@ def with_entry(value):
     X = X.toarray().astype(complex if value == 1j else float)
     X[3, 2] = value
     return X
-
-
-def with_label(value):
-    labels = np.array(["ham", "spam"], dtype=object)[data()[1]]
-    labels[7] = value
-    return labels
 
 
 def with_weight(value):
@@ -404,6 +359,8 @@ def with_weight(value):
 X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
 ARE_TEXTS = r"X contains texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
+MISSING = np.array(["ham", "spam"], dtype=object)[Y]
+MISSING[7] = None
 BAD_FITS = {
     "negative": ((with_entry(-1.0), Y), "Negative.*HashingVectorizer.*clip=True.*TruncatedSVD"),
     "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
@@ -416,7 +373,7 @@ BAD_FITS = {
     "one class": ((X, ["spam"] * 60), r"one class|got 1 class: \['spam'\]"),
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
     "several labels": ((X, [["a", "b"]] * 60), r"several labels.*MultiLabelBinarizer"),
-    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*remove these documents"),
+    "no label": ((X, MISSING), r"1 missing labels.*position 7.*remove these documents"),
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),

@@ -4,6 +4,7 @@ import multiprocessing
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,17 +17,9 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.text import make_text_classifier
 
 
-class Watch:
-    """A standard output that calls a function when a fit prints how it goes."""
-
-    def __init__(self, watch):
-        self.watch = watch
-
-    def write(self, text):
-        self.watch()
-
-    def flush(self):
-        pass
+def output_that(watch):
+    """Return a standard output that calls a function when a fit prints how it goes."""
+    return SimpleNamespace(write=lambda text: watch(), flush=lambda: None)
 
 
 @pytest.fixture
@@ -44,7 +37,7 @@ def blas_threads():
 def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
     """Neither PyTorch nor BLAS has a second thread, and both have their own number back."""
     seen = []
-    watch = Watch(lambda: seen.append((torch.get_num_threads(), blas_threads())))
+    watch = output_that(lambda: seen.append((torch.get_num_threads(), blas_threads())))
     monkeypatch.setattr(sys, "stdout", watch)
     with threadpool_limits(2, "blas"):
         before = blas_threads()
@@ -73,7 +66,7 @@ def test_a_fit_that_is_interrupted_gives_its_threads_back(eight_threads, monkeyp
         raise KeyboardInterrupt
 
     X, y = data()
-    monkeypatch.setattr(sys, "stdout", Watch(interrupt))
+    monkeypatch.setattr(sys, "stdout", output_that(interrupt))
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             ClsAttentionClassifier(verbose=1).fit(X, y)
@@ -96,7 +89,7 @@ def test_a_fork_during_a_fit_does_not_hang_the_child(eight_threads, monkeypatch)
         done.wait(60)
 
     X, y = data()
-    monkeypatch.setattr(sys, "stdout", Watch(wait))
+    monkeypatch.setattr(sys, "stdout", output_that(wait))
     fit = threading.Thread(target=ClsAttentionClassifier(verbose=1).fit, args=(X, y))
     fit.start()
     assert inside.wait(60)

@@ -17,14 +17,6 @@ from sklearn_clsattn.paper._max_margin import pair_graph
 
 pytest.importorskip("piqp")
 
-FORMS = {
-    "csc": sp.csc_matrix,
-    "coo": sp.coo_array,
-    "list": lambda X: X.toarray().astype(int).tolist(),
-    "frame": lambda X: pd.DataFrame(X.toarray()),
-}
-
-
 # Selected tokens and their pairs
 
 
@@ -39,18 +31,26 @@ def slow_pairs(X, selected):
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        sp.csc_matrix,
+        sp.coo_array,
+        lambda X: X.toarray().astype(int).tolist(),
+        lambda X: pd.DataFrame(X.toarray()),
+    ],
+)
 def test_selection_and_pairs_agree_with_loops(form):
     X = counts(0, 40, 15)
     scores = np.random.default_rng(1).integers(-3, 3, 15).astype(float)  # with ties
-    selected = selected_tokens(scores, FORMS[form](X))
+    selected = selected_tokens(scores, form(X))
     assert selected.format == "csr"
     assert selected.dtype == bool
     assert selected.data.all()
     for row, chosen in zip(X.toarray() > 0, selected.toarray(), strict=True):
         highest = scores[row].max(initial=-np.inf)
         np.testing.assert_array_equal(chosen, row & (scores >= highest - 1e-6))
-    graph = pair_graph(FORMS[form](X), FORMS[form](sp.csr_matrix(selected, dtype=float)))
+    graph = pair_graph(form(X), form(sp.csr_matrix(selected, dtype=float)))
     found = np.column_stack(graph.nonzero()).tolist()
     assert list(map(tuple, found)) == slow_pairs(X.toarray(), selected.toarray())
 

@@ -83,10 +83,6 @@ def test_weights_and_flips():
     np.testing.assert_array_equal(bunch.target, bunch.unflipped_target)
 
 
-def single(**parameters):
-    return truth(single_relevant=True, delta=0, **parameters)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     n_groups=st.integers(1, 40),
@@ -99,7 +95,8 @@ def single(**parameters):
     random_state=st.integers(0, 2**32 - 1),
 )
 def test_single_relevant_token_satisfies_assumption_1(n_groups, n_classes, kind, **parameters):
-    bunch = single(n_samples=n_groups * n_classes, n_classes=n_classes, **parameters)
+    n_samples = n_groups * n_classes
+    bunch = truth(n_samples, n_classes=n_classes, **parameters, delta=0, single_relevant=True)
     X, y, token_class = bunch.data, bunch.target, bunch.token_class
     m = parameters["n_relevant_per_class"]
     np.testing.assert_array_equal(np.bincount(y), n_groups)

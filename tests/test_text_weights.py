@@ -19,7 +19,7 @@ TEXTS = [REQUESTS.data[at] for at in SOME]
 TOPICS, MOODS = REQUESTS.topic[SOME], REQUESTS.mood[SOME]
 WEIGHTS = RNG.integers(0, 5, len(TEXTS))
 WEIGHTS[:20] = 2  # a few of every class
-COPIES = np.repeat(np.arange(len(TEXTS)), WEIGHTS)
+COPIES = RNG.permutation(np.repeat(np.arange(len(TEXTS)), WEIGHTS))  # in another order
 COPIED = [TEXTS[at] for at in COPIES]
 # The bound of very common n-grams, 200 occurrences, is among the counts of these documents.
 PARAMETERS = {
