@@ -152,21 +152,18 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path):
             ChunkedCounts.write(tmp_path / str(number), [(X, y), batch])
 
 
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [
+def test_what_is_no_folder_of_chunks(tmp_path):
+    for header, said in [
         (None, "it is not a file"),
         (b"[]", "TypeError"),
         (b'{"format": 5}', "KeyError"),
         (b'{"format": 99}', "its format is 99, expected 5"),
         (b"\xff", "UnicodeDecodeError"),
-    ],
-)
-def test_what_is_no_folder_of_chunks(tmp_path, header, said):
-    if header is not None:
-        (tmp_path / "corpus.json").write_bytes(header)
-    with pytest.raises(ValueError, match=rf"not a ChunkedCounts file \(.*{said}"):
-        ChunkedCounts(tmp_path)
+    ]:
+        if header is not None:
+            (tmp_path / "corpus.json").write_bytes(header)
+        with pytest.raises(ValueError, match=rf"not a ChunkedCounts file \(.*{said}"):
+            ChunkedCounts(tmp_path)
 
 
 def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):

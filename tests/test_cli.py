@@ -357,9 +357,8 @@ def test_bad_files(content, message, command, tmp_path, refused):
     assert re.search(message, refused(command, path, *output, "--min-df", "3", "--quiet"))
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
+def test_bad_arguments(data, model, tmp_path, refused):
+    for argv, message in [
         ("", "COMMAND"),
         ("nonsense", "invalid choice"),
         ("compare --nonsense", "unrecognized arguments: --nonsense"),
@@ -385,24 +384,19 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("explain MODEL --say x --target 2", "classes, 0, 1; got '2'"),
         ("explain MODEL --say x --counterfactual y", "invalid choice"),
         ("report --text words -o OUT", "--text needs a file"),
-    ],
-)
-def test_bad_arguments(argv, message, data, model, tmp_path, refused):
-    given = {"MODEL": model, "DATA": data, "OUT": tmp_path / "out.html"}
-    assert message in refused(*(given.get(word, word) for word in argv.split()))
+    ]:
+        given = {"MODEL": model, "DATA": data, "OUT": tmp_path / "out.html"}
+        assert message in refused(*(given.get(word, word) for word in argv.split()))
 
 
-@pytest.mark.parametrize(
-    ("content", "option", "message"),
-    [
+def test_no_test_set(data, tmp_path, refused):
+    for content, option, message in [
         ("text,label\n" + "good,a\n" * 9 + "good,b\n", [], "smallest, b, has 1"),
         ("text,label\n" + "x,a\nx,b\nx,c\nx,d\nx,e\n" * 2, [], "all 5 classes"),
         ("review,label\ngood,1\nbad,0\n", ["--test"], "has no column 'text'"),
-    ],
-)
-def test_no_test_set(content, option, message, data, tmp_path, refused):
-    path = put(tmp_path / "few.csv", content)
-    assert message in refused("compare", *([data] if option else []), *option, path)
+    ]:
+        path = put(tmp_path / "few.csv", content)
+        assert message in refused("compare", *([data] if option else []), *option, path)
 
 
 def test_no_model_of_texts(data, tmp_path, refused):

@@ -336,9 +336,8 @@ def test_bags_are_sparse_and_of_single_precision_by_default():
 TWO = ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "arguments", "message"),
-    [
+def test_errors_say_what_to_do():
+    for parameters, arguments, message in [
         ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes: decode it"),
         ({}, (TWO, None), "expected y, got None"),
         ({}, (TWO, [0]), "inconsistent"),
@@ -352,10 +351,8 @@ TWO = ["a", "b"]
         ({"characters": (0, 2)}, (TWO, [0, 1]), "characters must be"),
         ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), "white space or have a capt"),
         ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), "not match white space"),
-    ],
-)
-def test_errors_say_what_to_do(parameters, arguments, message):
-    refused(message, vectorizer(**parameters).fit, *arguments)
+    ]:
+        refused(message, vectorizer(**parameters).fit, *arguments)
 
 
 def test_a_pipeline_that_goes_on_learning():

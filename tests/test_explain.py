@@ -268,10 +268,13 @@ def test_unknown_targets_are_refused(target):
         refused("target must be None or one of the", render, target=target)
 
 
-def test_many_documents_are_shown_in_part():
+def test_plain_text():
     explanation = explain(pipeline(), ["a terrific but boring film"] * 12)
+    text = explanation.to_text(color=False)
+    assert "\x1b" not in text
+    assert {"[+terrific]", "[-boring]"} <= set(text.split())
+    assert max(map(len, text.splitlines())) <= 100
     assert str(explanation).endswith("\n\nand 2 more: to_text() has all of them.")
-    assert "\x1b" not in explanation.to_text(color=False)
 
 
 def test_texts_that_are_no_unicode():

@@ -150,9 +150,8 @@ ONE = "text,label\n"
 CHARACTERS = '{"text": "a", "label": 1}\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "match", "parameters"),
-    [
+def test_files_that_cannot_be_read(tmp_path):
+    for name, content, match, parameters in [
         *((name, "text", "format is unknown; expected a name", {}) for name in ("a.xlsx", "a")),
         *((f"a{kind}", "", "is empty", {}) for kind in (".csv", ".tsv", ".jsonl", ".parquet")),
         *(("a.csv", content, "is empty", {}) for content in ("\n\n", "\ufeff", ONE)),
@@ -198,10 +197,8 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
             for text in ("fine", "schön", "хорошо")
         ),
         *((f"a.csv{kind}", "no such", "cannot be read: ", {}) for kind in (".gz", ".bz2", ".zip")),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path, name, content, match, parameters):
-    check_error(put(tmp_path / name, content), match, **parameters)
+    ]:
+        check_error(put(tmp_path / name, content), match, **parameters)
 
 
 def test_labels_that_are_no_labels(tmp_path):

@@ -130,9 +130,8 @@ def test_documents_are_the_same_from_release_to_release():
 SINGLE = {"delta": 0, "single_relevant": True}
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
+def test_parameters_out_of_range():
+    for parameters in [
         *({"n_samples": 0}, {"n_samples": 10.0}, {"n_classes": 1}, {"n_relevant_per_class": 0}),
         *({"n_irrelevant": -1}, {"document_length": 0.5}),
         *({"relevant_share": 1.1}, {"zipf_exponent": -1}, {"flip_y": 2}),
@@ -145,10 +144,8 @@ SINGLE = {"delta": 0, "single_relevant": True}
         {"delta": (0, 0.1), "single_relevant": True},
         {"flip_y": 0.1, **SINGLE},
         {"n_irrelevant": 0, **SINGLE},
-    ],
-)
-def test_parameters_out_of_range(parameters):
-    refused(next(iter(parameters)), make_token_classification, **parameters)
+    ]:
+        refused(next(iter(parameters)), make_token_classification, **parameters)
 
 
 def test_messages_are_the_same_everywhere():
