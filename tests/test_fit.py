@@ -84,19 +84,14 @@ def test_too_few_iterations_warn_and_say_what_to_do():
 
 @pytest.mark.parametrize("C", ["auto", 3.6])
 @CLASSES
-def test_neither_more_steps_nor_the_order_of_tokens_change_probabilities(C, n_classes):
+def test_more_steps_change_no_probabilities(C, n_classes):
     X, y = make_token_classification(
         700, n_classes=n_classes, n_irrelevant=400, flip_y=0.05, random_state=0
     )
     X, y, X_test = X[:400], y[:400], X[400:]
     model = ClsAttentionClassifier(C=C).fit(X, y)
-    probabilities = model.predict_proba(X_test)
     longer = ClsAttentionClassifier(C=model.C_, tol=1e-9, max_iter=3000).fit(X.astype(float), y)
-    assert_allclose(probabilities, longer.predict_proba(X_test), atol=0.02)
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    other = ClsAttentionClassifier(C=C).fit(X[:, order], y)
-    assert_allclose(other.C_, model.C_, rtol=1e-2)
-    assert_allclose(other.predict_proba(X_test[:, order]), probabilities, atol=0.02)
+    assert_allclose(model.predict_proba(X_test), longer.predict_proba(X_test), atol=0.02)
 
 
 def test_documents_without_any_token_have_the_shares_of_the_classes():
