@@ -10,14 +10,13 @@ STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
 FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context explained_pipelines callbacks fit \
-	label_issues onnx saving token_vectorizer transformer))
+	importance label_issues onnx saving token_vectorizer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
-QUICK = $(addprefix tests/test_,$(addsuffix .py,choose_c fit fitted golden importance imports lbfgs \
-	objective transformer))
+QUICK = $(addprefix tests/test_,$(addsuffix .py,fit fitted golden importance imports lbfgs objective))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions choose_c chunked_counts context \
-	fit fitted flow_reference golden gradient_flow importance label_issues lbfgs max_margin minimal \
-	network objective one_step_embeddings paper_text selective_gradient streaming))
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions chunked_counts context fit fitted golden \
+	gradient_flow importance label_issues lbfgs max_margin minimal objective one_step_embeddings \
+	paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
 NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import \

@@ -14,6 +14,9 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._targets import Targets
+from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
@@ -32,6 +35,32 @@ def data(n_classes=2, seed=0, n_documents=60, n_tokens=20):
     X[-1] = 0
     X[:, -1] = 0
     return sp.csr_matrix(X), y
+
+
+def single_relevant(n_documents=120, n_classes=2, n_relevant=5, n_irrelevant=50, length=10, seed=0):
+    """Return counts and labels of Assumption 1: every document has one relevant token, once."""
+    X, y = make_token_classification(
+        n_documents,
+        n_classes=n_classes,
+        n_relevant_per_class=n_relevant,
+        n_irrelevant=n_irrelevant,
+        document_length=length,
+        delta=0,
+        single_relevant=True,
+        random_state=seed,
+    )
+    return sp.csr_matrix(X, dtype=float), y
+
+
+def targets(codes, n_classes=None):
+    """Return the targets of documents with one label each, of classes named 0, 1, 2, ..."""
+    return Targets(np.arange(n_classes or int(np.max(codes)) + 1), np.asarray(codes))
+
+
+def core_documents(X, codes, weights=None, n_classes=None):
+    """Return documents as the private core takes them, each of weight 1 if `weights` is None."""
+    weights = np.ones(len(codes)) if weights is None else weights
+    return Documents.from_arrays(X, targets(codes, n_classes), weights)
 
 
 def settled(**parameters):

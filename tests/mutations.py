@@ -7,13 +7,12 @@ valid model. It fails if one waits for ever, crashes the process, or fails after
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import json
-import queue
 import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 import zipfile
 from collections import Counter
@@ -343,16 +342,18 @@ def verdict(path, questions, expected):
 
 
 def _work(folder):
-    """Answer for each model and seed on standard input what comes of that change."""
+    """Print what comes of each change that standard input names, a line each."""
     warnings.simplefilter("ignore")
-    changed, known = Path(folder) / "changed.skops", {}
-    for line in sys.stdin:
-        name, _, seed = line.rpartition(" ")
-        if name not in known:
-            known[name] = reference(Path(folder) / f"{name}.skops")
-        content, questions, expected = known[name]
-        changed.write_bytes(mutated(content, int(seed)))
+    changed = Path(folder) / "changed.skops"
+    references = {}
+    for name, seed in json.load(sys.stdin):
+        if name not in references:
+            references[name] = reference(Path(folder) / f"{name}.skops")
+        content, questions, expected = references[name]
+        changed.write_bytes(mutated(content, seed))
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
         print(json.dumps(verdict(changed, questions, expected)), flush=True)
+        faulthandler.cancel_dump_traceback_later()
 
 
 def reference(path):
@@ -365,66 +366,26 @@ def reference(path):
     return path.read_bytes(), questions, (_kinds(model), _predictions(model))
 
 
-class _Worker:
-    """A process that answers what comes of changes of the models in a folder."""
-
-    def __init__(self, folder):
-        command = [sys.executable, __file__, "--work", str(folder)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, **pipes)
-        self._answers = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-        self._seconds = 10 * SECONDS  # for the first answer, as the process has to import
-
-    def _listen(self):
-        for line in self._process.stdout:
-            self._answers.put(json.loads(line))
-        self._answers.put(None)
-
-    def verdict(self, name, seed):
-        """Return what comes of a change, and whether the process can go on."""
-        try:
-            self._process.stdin.write(f"{name} {seed}\n")
-            self._process.stdin.flush()
-            answer = self._answers.get(timeout=self._seconds)
-        except queue.Empty:
-            answer = f"takes more than {self._seconds:g} seconds"
-        except BrokenPipeError:
-            answer = None
-        else:
-            self._seconds = SECONDS
-            if answer is not None:
-                return answer, True
-        self.stop()
-        return answer or f"the process ends with {self._process.returncode}", False
-
-    def stop(self):
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
-
-
 def outcomes(names, seeds):
-    """Yield each kind of model, and what comes of each of its changes."""
+    """Return what comes of each change of each kind of model, by kind."""
+    waiting = [(name, seed) for name in names for seed in seeds]
+    answers = []
     with tempfile.TemporaryDirectory() as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for name in names:
                 save_model(MODELS[name](), Path(folder) / f"{name}.skops")
-        worker = _Worker(folder)
-        try:
-            for name in names:
-                found = []
-                for seed in seeds:
-                    answer, goes_on = worker.verdict(name, seed)
-                    found.append(answer)
-                    if not goes_on:
-                        worker = _Worker(folder)
-                yield name, found
-        finally:
-            worker.stop()
+        command = [sys.executable, __file__, "--work", folder]
+        while len(answers) < len(waiting):
+            rest = json.dumps(waiting[len(answers) :])
+            done = subprocess.run(command, input=rest, capture_output=True, text=True, check=False)
+            answers += [json.loads(line) for line in done.stdout.splitlines()]
+            if len(answers) < len(waiting):  # the process waited too long, or crashed
+                answers.append(f"the process ends with {done.returncode}: {done.stderr[-300:]}")
+    outcomes_of = {name: [] for name in names}
+    for (name, _), answer in zip(waiting, answers, strict=True):
+        outcomes_of[name].append(answer)
+    return outcomes_of
 
 
 FINE = "refused", "the same", "another model"
@@ -442,7 +403,8 @@ def main():
     failed = 0
     print("| model | " + " | ".join(FINE) + " | wrong |\n|---|---|---|---|---|")
     seeds = range(arguments.first, arguments.first + arguments.number)
-    for name, found in outcomes(arguments.models or MODELS, seeds):
+    for name in arguments.models or MODELS:
+        found = outcomes([name], seeds)[name]
         counts = Counter(found)
         wrong = [(seed, one) for seed, one in zip(seeds, found, strict=True) if one not in FINE]
         row = [counts[one] for one in FINE]

@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -33,10 +32,6 @@ from sklearn_clsattn.datasets import load_requests
 pytestmark = pytest.mark.filterwarnings("ignore")
 TINY = problems.Spec("tiny", "a tiny problem", generated={"n_irrelevant": 50, "delta": 0.1})
 NONE = ["--reviews", "none"]
-EXPLAINED = ["--fast", *NONE, "--samples", "100"]
-WITH_EXPLAINERS = pytest.mark.skipif(
-    not (find_spec("lime") and find_spec("shap")), reason="lime or shap is not installed"
-)
 
 
 def few_requests(**options):
@@ -57,12 +52,8 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for module in (
-        bench_counting,
-        bench_scale,
-        many_classes,
-        peers,
-    ):  # a process takes seconds to start
+    for module in (bench_counting, bench_scale, many_classes, peers):
+        # A process takes seconds to start.
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
     return tmp_path
@@ -78,46 +69,46 @@ def sets(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("main", "arguments", "rows"),
-    [
-        (run.main, ["--fast", *NONE], [re.escape(one.title) for one in COMPETITORS.values()]),
-        (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
-        (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
-        (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
-        (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
-        (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
-        (thousand.main, NONE, [re.escape(thousand.OURS), re.escape(thousand.TFIDF)]),
-        (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
-        (
-            bench_counting.main,
-            [*NONE, "--rows", "40", "--runs", "1"],
-            map(re.escape, bench_counting.TASKS),
-        ),
-        pytest.param(bench_explanations.main, EXPLAINED, ["a tiny problem"], marks=WITH_EXPLAINERS),
-    ],
-    ids=[
-        "run",
-        "memory",
-        "cuda",
-        "chunks",
-        "peers",
-        "classes",
-        "thousand",
-        "against",
-        "counts",
-        "explanations",
-    ],
-)
-def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
-    writing = (run.main, peers.main, thousand.main, bench_counting.main, bench_explanations.main)
-    if main in writing:
+def titles(names):
+    return [re.escape(name) for name in names]
+
+
+BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows that it prints
+    "run": (run.main, ["--fast", *NONE], titles(one.title for one in COMPETITORS.values())),
+    "memory": (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
+    "cuda": (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
+    "chunks": (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
+    "peers": (peers.main, ["--sets", "mood", *NONE], titles(list(PEERS)[:3])),
+    "classes": (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
+    "thousand": (thousand.main, NONE, titles([thousand.OURS, thousand.TFIDF])),
+    "against": (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
+    "counts": (
+        bench_counting.main,
+        [*NONE, "--rows", "40", "--runs", "1"],
+        titles(bench_counting.TASKS),
+    ),
+    "explanations": (
+        bench_explanations.main,
+        ["--fast", *NONE, "--samples", "100"],
+        ["a tiny problem"],
+    ),
+}
+WRITING = ("run", "peers", "thousand", "counts", "explanations")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_prints_its_table(name, tiny, capsys):
+    if name == "explanations":
+        pytest.importorskip("lime")
+        pytest.importorskip("shap")
+    main, arguments, rows = BENCHMARKS[name]
+    if name in WRITING:
         arguments = [*arguments, "--output", str(tiny)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     for row in rows:
         assert re.search(rf"^\| ({row}) \|.*\d", printed, re.M), row
-    if main is bench_against.main:  # the same checkout twice
+    if name == "against":  # the same checkout twice
         for value in bench_against.VALUES:
             lines = re.findall(rf"^\| {value} \| (.+) \| \1 \|", printed, re.M)
             assert len(lines) == len(problems.GENERATED)

@@ -1,7 +1,6 @@
 """Explanations are the predictions, exactly; they are plain data, and are refused clearly."""
 
 import json
-import re
 import warnings
 from copy import deepcopy
 
@@ -238,61 +237,44 @@ def test_bad_estimators_are_refused():
         refused(message, explain, wrong, X, error=TypeError)
 
 
-@pytest.mark.parametrize(
-    ("documents", "message"),
-    [
+def test_bad_documents_and_arguments_are_refused():
+    for documents, message in (
         ("a terrific film", "got one text"),
         ([], "no documents"),
         (sp.csr_matrix((0, 8)), "no documents"),
         (sp.csr_matrix((2, 8)), "expected raw texts"),
         (pd.DataFrame({"text": TEXTS}), "expected raw texts"),
-    ],
-    ids=lambda given: type(given).__name__,
-)
-def test_bad_texts_are_refused(documents, message):
-    with pytest.raises(ValueError, match=message):
-        explain(pipeline(), documents)
-
-
-def test_bad_matrices_and_arguments_are_refused():
-    model, X = fitted()
-    for documents, message in (
-        (TEXTS, "got texts: pass a matrix"),
-        (pd.Series(TEXTS), "got texts: pass a matrix"),
-        (sp.csr_matrix((2, 21)), "21 features"),
-        (-X, "Negative"),
     ):
-        with pytest.raises(ValueError, match=message):
-            explain(model, documents)
-    with pytest.raises(ValueError, match="one label in y_true"):
-        explain(model, X, y_true=[0, 1])
+        refused(message, explain, pipeline(), documents)
+    model, X = fitted()
+    refused("got texts: pass a matrix", explain, model, TEXTS)
+    refused("got texts: pass a matrix", explain, model, pd.Series(TEXTS))
+    refused("21 features", explain, model, sp.csr_matrix((2, 21)))
+    refused("Negative", explain, model, -X)
+    refused("one label in y_true", explain, model, X, y_true=[0, 1])
     explanation = explain(model, X)
-    with pytest.raises(ValueError, match="width must be at least"):
-        explanation.to_text(width=10)
+    refused("width must be at least", explanation.to_text, width=10)
     for render in (explanation.to_text, explanation.to_html):
-        with pytest.raises(ValueError, match=r"^top .*must be"):
-            render(top=-1)
+        refused(r"^top .*must be", render, top=-1)
 
 
 @pytest.mark.parametrize("target", ["bad", [0], np.array([0, 1]), 0.5])
 def test_unknown_targets_are_refused(target):
     model, X = fitted()
-    with pytest.raises(ValueError, match=r"target must be None or one of the classes \[0, 1\]"):
-        explain(model, X, target=target)
+    message = r"target must be None or one of the classes \[0, 1\]"
+    refused(message, explain, model, X, target=target)
     explanation = explain(model, X)
     for render in (explanation.to_text, explanation.to_html, explanation[:0].to_text):
-        with pytest.raises(ValueError, match="target must be None or one of the"):
-            render(target=target)
+        refused("target must be None or one of the", render, target=target)
 
 
-def test_plain_text_says_it_without_colour():
+def test_plain_text():
     explanation = explain(pipeline(), ["a terrific but boring film"] * 12)
-    text = explanation[0].to_text(color=False)
+    text = explanation.to_text(color=False)
     assert "\x1b" not in text
     assert {"[+terrific]", "[-boring]"} <= set(text.split())
-    assert str(explanation).endswith("\n\nand 2 more: to_text() has all of them.")
-    assert re.search(r"decision [+-][\d.]+ = [+-][\d.]+ intercept, \+[\d.]+ for good", text)
     assert max(map(len, text.splitlines())) <= 100
+    assert str(explanation).endswith("\n\nand 2 more: to_text() has all of them.")
 
 
 def test_texts_that_are_no_unicode():

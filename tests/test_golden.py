@@ -1,8 +1,7 @@
 """The golden master: fits of every regime are what they were, up to rounding."""
 
-import golden_outputs
 import pytest
-from golden import CASES, deviations
+from golden import CASES, GROUPS, compared, deviations
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -13,6 +12,6 @@ def test_a_fit_is_what_it_was(name):
     assert {key: off for key, off in far.items() if off > CASES[name].tolerance(key)} == {}
 
 
-@pytest.mark.parametrize("group", golden_outputs.GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_what_a_user_of_texts_gets_is_what_it_was(group):
-    assert golden_outputs.compared(group) == []
+    assert compared(group) == []

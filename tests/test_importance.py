@@ -1,14 +1,19 @@
-"""Token statistics against a reference that goes document by document, in plain Python."""
+"""TokenImportanceTransformer, and the functions of importance against slow ones."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+from helpers import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
+from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.importance import (
     class_totals,
     log_odds,
@@ -16,6 +21,170 @@ from sklearn_clsattn.importance import (
     posterior_difference,
     signed_frequency,
 )
+
+STATISTICS = ["signed_frequency", "posterior_difference", "log_odds"]
+SELECTIONS = [{}, {"k": 4}, {"scale": False}, {"k": 4, "scale": False}]
+
+
+def problem(n_classes):
+    rng = np.random.default_rng(n_classes)
+    X = sparse.csr_matrix(rng.poisson(0.4, (40, 12)).astype(float))
+    return X, np.arange(40) % n_classes
+
+
+def as_dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+# Numbers
+
+
+def test_importance_by_hand():
+    X = np.array([[1, 1, 0], [0, 2, 0], [3, 1, 0]])
+    y = ["yes", "yes", "no"]
+    fitted = TokenImportanceTransformer().fit(X, y)
+    assert_array_equal(fitted.classes_, ["no", "yes"])
+    assert_allclose(fitted.token_importance_, [(0.5 - 0.75) / 3, (0.5 + 1 - 0.25) / 3, 0])
+    fitted = TokenImportanceTransformer("posterior_difference").fit(X, y)
+    assert_allclose(fitted.token_importance_, [-0.5, 0.5, 0])
+    fitted = TokenImportanceTransformer("log_odds", smoothing=2).fit(X, y)
+    expected = np.log([3 / 10, 5 / 10, 2 / 10]) - np.log([5 / 10, 3 / 10, 2 / 10])
+    assert_allclose(fitted.token_importance_, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("importance", STATISTICS)
+def test_k_threshold_and_scale(n_classes, importance):
+    X, y = problem(n_classes)
+    fitted = TokenImportanceTransformer(importance).fit(X, y)
+    assert fitted.token_importance_.shape == ((12,) if y.max() == 1 else (3, 12))
+    overall = overall_importance(fitted.token_importance_)
+    best = np.argsort(-np.round(overall, 12), kind="stable")
+    fifth = overall[best[4]]
+    for parameters, expected in [
+        ({}, best),
+        ({"k": 3}, best[:3]),
+        ({"k": 0.25}, best[:3]),
+        ({"k": 1.0}, best),
+        ({"k": 0.001}, best[:1]),
+        ({"threshold": fifth}, np.flatnonzero(overall > fifth)),
+        ({"threshold": fifth, "k": 3}, best[:3]),
+        ({"threshold": fifth, "k": 9}, np.flatnonzero(overall > fifth)),
+    ]:
+        fitted = TokenImportanceTransformer(importance, **parameters).fit(X, y)
+        support = fitted.get_support()
+        assert_array_equal(np.flatnonzero(support), np.sort(expected))
+        assert_array_equal(fitted.scale_, overall)
+        assert_allclose(fitted.transform(X).toarray(), (X.toarray() * overall)[:, support])
+        selection = fitted.set_params(scale=False).fit(X, y)
+        assert selection.scale_ is None
+        assert_array_equal(selection.transform(X).toarray(), X.toarray()[:, support])
+        assert_array_equal(selection.transform(X.toarray()), X.toarray()[:, support])
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(STATISTICS), st.integers(2, 4))
+def test_batches_are_one_fit_and_weights_are_repetition(seed, importance, n_classes):
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_matrix(rng.poisson(0.4, (40, 12)).astype(float))
+    y = np.arange(40) * n_classes // 40  # so that the first batch has a single class
+    weights = rng.integers(0, 3, 40)
+    weights[::10] = 1
+    parameters = {"importance": importance, "k": 5, "centred": bool(seed % 2)}
+    whole = TokenImportanceTransformer(**parameters).fit(X, y, weights)
+    rows = np.repeat(np.arange(40), weights)
+    repeated = TokenImportanceTransformer(**parameters).fit(X[rows], y[rows])
+    batches = TokenImportanceTransformer(**parameters)
+    for at in (slice(0, 7), slice(7, 25), slice(25, 40)):
+        batches = pickle.loads(pickle.dumps(batches))
+        batches.partial_fit(X[at], y[at], classes=range(n_classes), sample_weight=weights[at])
+    for other in (repeated, batches):
+        assert_allclose(other.token_importance_, whole.token_importance_, atol=1e-14)
+        assert_array_equal(other.class_weight_, whole.class_weight_)
+        assert_array_equal(other.get_support(), whole.get_support())
+        assert_array_equal(other.classes_, whole.classes_)
+    # fit starts again, whatever came before.
+    assert_array_equal(batches.fit(X, y, weights).token_importance_, whole.token_importance_)
+
+
+# Input and output
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8])
+@pytest.mark.parametrize("parameters", SELECTIONS, ids=str)
+def test_what_comes_back_is_compressed_rows_of_its_own(parameters, dtype):
+    X, y = problem(3)
+    dense, scaled = X.toarray().astype(dtype), parameters.get("scale", True)
+    fitted = TokenImportanceTransformer("log_odds", **parameters).fit(X, y)
+    expected = fitted.transform(X).toarray()
+    for made in (np.array, sparse.csr_matrix, sparse.csr_array, sparse.coo_array):
+        Z = made(dense)
+        result = clone(fitted).fit_transform(Z, y)
+        assert_allclose(as_dense(result), expected, rtol=1e-6)
+        assert result.dtype == (dtype if dtype == np.float32 or not scaled else np.float64)
+        if made is np.array:
+            result[:] = 7
+        else:
+            assert type(result) is {sparse.csr_matrix: made}.get(made, sparse.csr_array)
+            result.sort_indices()  # in place: nothing of it may be shared with X
+            result.data[:] = 7
+        assert_array_equal(as_dense(Z), dense)
+
+
+# Pipelines
+
+
+# Errors and warnings
+
+
+def test_classes_that_do_not_fit():
+    X = np.eye(3)
+    new = TokenImportanceTransformer
+    first = new().partial_fit(X, ["a", "b", "a"], ["a", "b"])
+    for method, y, classes, message in (
+        (new().partial_fit, ["a", "b", "c"], ["a", "b"], r"not among the classes .*: \['c'\]"),
+        (first.partial_fit, ["a", "b", "c"], None, r"not among the classes .*: \['c'\]"),
+        (first.partial_fit, ["a", "b", "a"], ["a", "b", "c"], "classes of the first call"),
+        (new().fit, None, None, "requires y"),
+    ):
+        refused(message, method, X, y, **{} if classes is None else {"classes": classes})
+
+
+def test_a_refused_batch_changes_nothing():
+    X, y = problem(2)
+    fitted = TokenImportanceTransformer().fit(X, y)
+    totals = fitted.token_totals_.copy()
+    refused("features", fitted.partial_fit, X[:, :5], y)
+    refused("other sums", fitted.set_params(importance="log_odds").partial_fit, X, y)
+    assert_array_equal(fitted.token_totals_, totals)
+    # Two statistics of the same sums may be exchanged.
+    fitted.fit(X, y).set_params(importance="posterior_difference").partial_fit(X, y)
+    other = TokenImportanceTransformer("posterior_difference").fit(X, y)
+    assert_allclose(fitted.token_importance_, other.token_importance_)
+
+
+def test_sums_out_of_range_and_what_is_not_fitted():
+    X, y = problem(2)
+    with pytest.raises(ValueError, match="Sums over documents leave the range"):
+        TokenImportanceTransformer("posterior_difference").fit(X * 1e300, y, np.full(40, 1e10))
+    with pytest.raises(NotFittedError):
+        TokenImportanceTransformer().transform(X)
+
+
+def test_more_or_fewer_tokens_than_there_are():
+    X, y = problem(2)
+    with pytest.warns(UserWarning, match="k=13 is above n_tokens=12: all are kept"):
+        fitted = TokenImportanceTransformer(k=13).fit(X, y)
+    assert fitted.get_support().all()
+    fitted = TokenImportanceTransformer(threshold=5, k=3).fit(X, y)
+    for Z in (X, X.toarray()):
+        with pytest.warns(UserWarning, match=r"No tokens were selected.*threshold=5"):
+            empty = fitted.transform(Z)
+        assert empty.shape == (40, 0)
+
+
+# The functions of importance, against a reference that goes document by document
+
 
 KINDS = ["counts", "shares"]
 
@@ -33,15 +202,6 @@ def slow_signed_frequency(X, y, n_classes, weights):
     signs = np.where(np.arange(n_classes)[:, None] == y, n_classes - 1, -1) / n_classes
     shares = X / np.maximum(X.sum(axis=1, keepdims=True), 1e-300)
     return signs @ (weights[:, None] * shares) / weights.sum()
-
-
-def statistic(name, X, y, n_classes, weights=None):
-    if name in ("signed_frequency", "centred"):
-        class_weights = np.bincount(y, weights=weights, minlength=n_classes)
-        shares = class_totals(X, y, n_classes, weights, kind="shares")
-        return signed_frequency(shares, class_weights, centred=name == "centred")
-    totals = class_totals(X, y, n_classes, weights)
-    return posterior_difference(totals) if name == "posterior_difference" else log_odds(totals)
 
 
 @st.composite
@@ -74,9 +234,10 @@ def test_totals_are_the_slow_ones_in_every_format(data, kind):
 def test_formulas_are_their_definitions(data):
     X, y, n_classes, weights = data
     balanced = weights / np.bincount(y, weights=weights)[y]
-    for name, of_documents in (("signed_frequency", weights), ("centred", balanced)):
+    shares = class_totals(X, y, n_classes, weights, kind="shares")
+    for centred, of_documents in ((False, weights), (True, balanced)):
         expected = slow_signed_frequency(X, y, n_classes, of_documents)
-        alpha = statistic(name, X, y, n_classes, weights)
+        alpha = signed_frequency(shares, np.bincount(y, weights=weights), centred=centred)
         if n_classes == 2:  # the K-class formula gives half of it to each class
             alpha = np.stack([-alpha / 2, alpha / 2])
         assert_allclose(alpha, expected, atol=1e-14)
@@ -102,23 +263,16 @@ def of_two(**arguments):
     return class_totals(**{"X": np.eye(2), "y": [0, 1], "n_classes": 2, **arguments})
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: of_two(kind="sums"), "kind must be"),
-        (lambda: of_two(y=[0, 1, 2]), r"Expected 2 integer class codes .* shape \(3,\)"),
-        (lambda: of_two(y=[0, 2]), "codes from 0 to 1, got 0 to 2"),
-        (lambda: of_two(y=[-1, 1]), "codes from 0 to 1, got -1 to 1"),
-        (lambda: of_two(y=[0.0, 1.0]), "integer class.*float64"),
-        (lambda: of_two(sample_weight=[1.0]), r"weights of shape \(1,\)"),
-        (lambda: posterior_difference([1.0, 2.0]), "at least 2 classes"),
-        (lambda: log_odds([[1.0, 2.0]]), "at least 2 classes"),
-        (lambda: signed_frequency(np.eye(2), [1, 2, 3]), "class_weight_totals must have shape"),
-        (lambda: log_odds(np.eye(2), smoothing=0), "smoothing must be"),
-        (lambda: log_odds(np.eye(2), smoothing=math.nan), "smoothing must be"),
-        (lambda: overall_importance(1.0), "must have shape"),
-    ],
-)
-def test_wrong_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_wrong_arguments():
+    refused("kind must be", of_two, kind="sums")
+    refused(r"Expected 2 integer class codes .* shape \(3,\)", of_two, y=[0, 1, 2])
+    refused("codes from 0 to 1, got 0 to 2", of_two, y=[0, 2])
+    refused("codes from 0 to 1, got -1 to 1", of_two, y=[-1, 1])
+    refused("integer class.*float64", of_two, y=[0.0, 1.0])
+    refused(r"weights of shape \(1,\)", of_two, sample_weight=[1.0])
+    refused("at least 2 classes", posterior_difference, [1.0, 2.0])
+    refused("at least 2 classes", log_odds, [[1.0, 2.0]])
+    refused("class_weight_totals must have shape", signed_frequency, np.eye(2), [1, 2, 3])
+    refused("smoothing must be", log_odds, np.eye(2), smoothing=0)
+    refused("smoothing must be", log_odds, np.eye(2), smoothing=math.nan)
+    refused("must have shape", overall_importance, 1.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from sklearn_clsattn._core.lbfgs import Pairs, add_curvature, minimize_lbfgs
+from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 
 
 def minimized(function, start, tol, max_iter=500, **how):
@@ -92,25 +92,6 @@ def test_quadratics_whatever_the_preconditioner(dimension, seed, log_condition, 
     assert run().values == result.values
 
 
-def test_max_iter_and_nothing_to_do():
-    start = torch.tensor([-1.2, 1.0], dtype=torch.float64)
-    result = minimized(rosenbrock, start, None, 3)
-    assert (result.status, result.n_iter) == ("max_iter", 3)
-    assert result.value == pytest.approx(rosenbrock(result.x)[0])
-    done = minimized(rosenbrock, start, math.inf, 3)
-    assert (done.status, done.n_iter) == ("converged", 0)
-    assert torch.equal(done.x, start)
-
-
-@pytest.mark.parametrize("constant", [1.0, 1e8])
-def test_no_progress_where_the_value_no_longer_falls(constant):
-    """A step that leaves the value as it is lowers nothing, however small the slope."""
-    minimum, start = torch.from_numpy(np.random.default_rng(0).normal(size=10)), torch.zeros(10)
-    function = quadratic(torch.logspace(0, 2, 10).double(), minimum)
-    result = minimized(lambda x: (constant + function(x)[0], function(x)[1]), start.double(), None)
-    assert result.status == "no_progress"
-
-
 def test_no_progress_where_the_gradient_is_a_lie():
     result = minimized(lambda x: (float((x**2).sum()), -2 * x), torch.ones(2).double(), None)
     assert (result.status, result.n_iter, result.value) == ("no_progress", 0, 2.0)
@@ -130,26 +111,3 @@ def test_stepping_out_of_the_domain_is_stepping_too_far(beyond, start):
     result = minimized(function, start, 1e-8, inverse_curvature=lambda tensor: 10.0 * tensor)
     assert result.status == "converged"
     assert_allclose(result.x, np.ones(4), rtol=1e-7)
-
-
-def test_curvature_pairs_serve_the_next_function():
-    """They know the curvature of the function with a penalty added, and save iterations."""
-    rng = np.random.default_rng(0)
-    eigenvalues = torch.from_numpy(np.concatenate([10 ** rng.uniform(0, 3, 5), np.ones(15)]))
-    minimum, pairs = torch.from_numpy(rng.normal(size=20)), Pairs()
-    first = minimized(quadratic(eigenvalues, minimum), torch.zeros(20).double(), 1e-6, pairs=pairs)
-    assert 0 < len(pairs) <= 10
-    more = torch.zeros(20).double()
-    more[:7] = 0.5
-    add_curvature(pairs, slice(7), 0.5)
-    for change, gradient_change, product in pairs:
-        torch.testing.assert_close(gradient_change, (eigenvalues + more) * change)
-        assert product == pytest.approx(float(change @ gradient_change))
-    following = quadratic(eigenvalues + more, -minimum)
-    result = minimized(following, first.x, 1e-6, pairs=pairs)
-    assert_allclose(result.x, -minimum, atol=1e-6)
-    assert result.n_iter < minimized(following, first.x, 1e-6).n_iter
-    # Those without positive curvature are dropped.
-    pairs = Pairs([(torch.ones(2), c * torch.ones(2), 2.0 * c) for c in (1.0, 3.0)])
-    add_curvature(pairs, slice(None), -2.0)
-    assert [product for *_, product in pairs] == [2.0]

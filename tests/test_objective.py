@@ -13,8 +13,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from core import documents, targets
-from helpers import assert_gradient
+from helpers import assert_gradient, core_documents, refused, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -106,8 +105,7 @@ def test_products_with_words_and_their_characters_are_those_of_the_whole(backend
 
 
 def test_scipy_multiplies_on_the_cpu_only():
-    with pytest.raises(ValueError, match="on the CPU only"):
-        TokenBag(counts(5), device="meta", backend="scipy")
+    refused("on the CPU only", TokenBag, counts(5), device="meta", backend="scipy")
 
 
 # The loss and the objective
@@ -144,7 +142,7 @@ class Problem:
 
     @property
     def given(self):
-        return documents(self.X, self.codes, self.weights, max(2, self.x.shape[1] - 1))
+        return core_documents(self.X, self.codes, self.weights, max(2, self.x.shape[1] - 1))
 
     def loss(self, dtype=np.float64, backend="scipy"):
         with patch.object(shard, "TokenBag", partial(TokenBag, backend=backend)):
@@ -268,7 +266,7 @@ def test_logistic_regression_is_inside_the_model_class(n_classes):
     weights = np.random.default_rng(6).uniform(0.5, 2.0, 60)
     expected = LogisticRegression(C=0.5, tol=1e-10, max_iter=2000).fit(X, codes, weights)
     decision = expected.decision_function(X).reshape(len(codes), -1)
-    given, distances = documents(X, codes, weights), []
+    given, distances = core_documents(X, codes, weights), []
     for cls_weight in (1e2, 1e4, 1e6):
         scales = np.full((X.shape[1], decision.shape[1]), cls_weight)
         scaling = Scaling(np.zeros(X.shape[1]), scales, cls_weight, 1.0)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
@@ -114,8 +115,7 @@ def test_the_best_threshold_misjudges_the_fewest(seed):
 
 
 def test_without_reviews(tmp_path):
-    with pytest.raises(SystemExit, match="There are no reviews"):
-        run.main(["--reviews", str(tmp_path)])
+    refused("There are no reviews", run.main, ["--reviews", str(tmp_path)], error=SystemExit)
 
 
 def test_lines_that_ask_the_same_are_one_and_failing_lines_have_a_reason():

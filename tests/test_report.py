@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import network
+from helpers import network, refused
 from pages import Page, page_of
 from scipy.stats import binomtest
 from sklearn.compose import ColumnTransformer
@@ -319,38 +319,33 @@ def test_from_estimator_of_other_shapes():
     assert "AttentionNetworkClassifier" in Page(report.to_html()).words()
 
 
-PARTS = texts_and_labels()
-PIPELINE = fitted(PARTS)
 UNFITTED = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
 
 
 def test_hashed_columns_have_numbers():
+    parts = texts_and_labels()
     hashing = HashingVectorizer(alternate_sign=False, n_features=64)
-    hashed = make_pipeline(hashing, ClsAttentionClassifier()).fit(*PARTS[:2])
-    report = ModelReport.from_estimator(hashed, *PARTS[2:])
+    hashed = make_pipeline(hashing, ClsAttentionClassifier()).fit(*parts[:2])
+    report = ModelReport.from_estimator(hashed, *parts[2:])
     names = [name for tokens in report.tokens for name, _ in tokens.important]
     assert names
     assert all(name.startswith("x") for name in names)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "keywords", "error", "message"),
-    [
-        ((PIPELINE, "one text", [0]), {}, ValueError, "one text"),
-        ((PIPELINE, [], []), {}, ValueError, "documents"),
-        ((PIPELINE, ["a", "b"], [0]), {}, ValueError, "inconsistent numbers of samples"),
-        ((PIPELINE[-1], ["a"], [0]), {}, ValueError, "expected a matrix"),
-        ((LinearSVC(), ["a"], [0]), {}, TypeError, "LinearSVC"),
-        ((UNFITTED, ["a"], [0]), {}, NotFittedError, "not fitted"),
-        ((PIPELINE, ["a"], [0]), {"X_train": ["a"]}, ValueError, "both or neither"),
-        ((PIPELINE, ["a"], [0]), {"X_train": ["a"], "y_train": [0]}, ValueError, "differ in 1"),
-        ((PIPELINE, ["a"], [0]), {"n_top": -1}, ValueError, "n_top == -1, must be >= 0"),
-        ((PIPELINE, ["a"], [0]), {"n_mistakes": 1.5}, TypeError, "n_mistakes must be an instance"),
-    ],
-)
-def test_bad_input(arguments, keywords, error, message):
-    with pytest.raises(error, match=message):
-        ModelReport.from_estimator(*arguments, **keywords)
+def test_bad_input():
+    made = ModelReport.from_estimator
+    model = fitted(texts_and_labels())
+    refused("one text", made, model, "one text", [0])
+    refused("documents", made, model, [], [])
+    refused("inconsistent numbers of samples", made, model, ["a", "b"], [0])
+    refused("expected a matrix", made, model[-1], ["a"], [0])
+    refused("LinearSVC", made, LinearSVC(), ["a"], [0], error=TypeError)
+    refused("not fitted", made, UNFITTED, ["a"], [0], error=NotFittedError)
+    refused("both or neither", made, model, ["a"], [0], X_train=["a"])
+    refused("differ in 1", made, model, ["a"], [0], X_train=["a"], y_train=[0])
+    refused("n_top == -1, must be >= 0", made, model, ["a"], [0], n_top=-1)
+    message = "n_mistakes must be an instance"
+    refused(message, made, model, ["a"], [0], n_mistakes=1.5, error=TypeError)
 
 
 # Statistics and charts

@@ -47,7 +47,7 @@ def write(frame, path):
 )
 def test_formats(frame, tmp_path, name):
     path = write(frame, tmp_path / name)
-    reviews = read_reviews(path)
+    reviews = read_reviews(str(path))
     assert reviews.texts.tolist() == TEXTS
     assert reviews.texts.dtype == object
     assert all(type(text) is str for text in reviews.texts)
@@ -55,9 +55,6 @@ def test_formats(frame, tmp_path, name):
     assert reviews.labels.dtype == np.int64
     assert (reviews.text_column, reviews.label_column) == ("text", "label")
     assert reviews.file == str(path)
-    again = read_reviews(str(path))
-    np.testing.assert_array_equal(again.texts, reviews.texts)
-    np.testing.assert_array_equal(again.labels, reviews.labels)
     if path.suffix in (".csv", ".jsonl", ".parquet"):
         stream = read_reviews(io.BytesIO(path.read_bytes()))
         assert (stream.texts.tolist(), stream.labels.tolist()) == (TEXTS, LABELS)
@@ -131,8 +128,7 @@ def test_choice_of_columns(tmp_path):
     assert reviews.texts.tolist() == ["b", "d"]
     assert reviews.labels.tolist() == [5, 1]
     assert read_reviews(path, label="Rating").text_column == "Review "
-    with pytest.raises(ValueError, match="column 'sentiment'"):
-        read_reviews(path)
+    refused("column 'sentiment'", read_reviews, path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
@@ -154,9 +150,8 @@ ONE = "text,label\n"
 CHARACTERS = '{"text": "a", "label": 1}\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "match", "parameters"),
-    [
+def test_files_that_cannot_be_read(tmp_path):
+    for name, content, match, parameters in [
         *((name, "text", "format is unknown; expected a name", {}) for name in ("a.xlsx", "a")),
         *((f"a{kind}", "", "is empty", {}) for kind in (".csv", ".tsv", ".jsonl", ".parquet")),
         *(("a.csv", content, "is empty", {}) for content in ("\n\n", "\ufeff", ONE)),
@@ -191,11 +186,19 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
                 ("base64", "encoding must be a Python encoding"),
             )
         ),
+        ("a.csv", "text,text,label\na,b,1\nb,c,2\n", "2 columns .* 'text'", {}),
+        ("a.tsv", "text\tlabel\tlabel\na\t1\t1\n", "2 columns .* 'label'", {}),
+        ("a.jsonl", '{"text": "a", "text": "b", "label": 1}', "2 columns .* 'text'", {}),
+        ("a.csv", ONE + "a,1\nb\0c,2\n", "row 2 of .* has the character NUL", {}),
+        ("a.jsonl", '{"text": "\\u0000", "label": 1}', "row 1 .* character NUL", {}),
+        *(
+            ("a.csv", f"{ONE}{text},1\n".encode(form), f"UTF-16 .*encoding='{form}'", {})
+            for form in ("utf-16-le", "utf-16-be")
+            for text in ("fine", "schön", "хорошо")
+        ),
         *((f"a.csv{kind}", "no such", "cannot be read: ", {}) for kind in (".gz", ".bz2", ".zip")),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path, name, content, match, parameters):
-    check_error(put(tmp_path / name, content), match, **parameters)
+    ]:
+        check_error(put(tmp_path / name, content), match, **parameters)
 
 
 def test_labels_that_are_no_labels(tmp_path):

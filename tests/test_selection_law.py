@@ -2,11 +2,10 @@
 
 import warnings
 
-import core
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
+from helpers import core_documents, refused, single_relevant
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -22,12 +21,6 @@ from sklearn_clsattn.paper import (
 )
 from sklearn_clsattn.paper._gradient_flow import gradient_flow
 from sklearn_clsattn.paper._selective import SelectiveObjective
-
-
-def documents(seed, n_relevant=5, length=10):
-    sizes = {"n_relevant_per_class": n_relevant, "n_irrelevant": 50, "document_length": length}
-    X, y = make_token_classification(120, delta=0, single_relevant=True, random_state=seed, **sizes)
-    return X.astype(float), y
 
 
 def step_of(X, y, value):
@@ -96,7 +89,7 @@ def test_the_mean_field_ends_after_extreme_steps_too(value):
 @pytest.mark.parametrize("value", [2.0, 4.0, 8.0])
 def test_verdicts_without_a_dimension_are_what_the_flow_does(value):
     for seed in range(500, 504):
-        X, y = documents(seed)
+        X, y = single_relevant(seed=seed)
         step_size = step_of(X, y, value)
         law = selection_law(X, y, step_size=step_size)
         model = quiet_fit(X, y, step_size, max_iter=600)
@@ -115,11 +108,10 @@ def quiet_fit(X, y, step_size, **parameters):
 @pytest.mark.parametrize(("seed", "lost"), [(101, True), (111, True), (102, False)])
 def test_the_steps_of_the_proof(seed, lost):
     """The flow pushes relevant tokens up and others down, and a lost token has a_j w >= 1."""
-    X, y = documents(seed)
+    X, y = single_relevant(seed=seed)
     step_size = step_of(X, y, 4.0)
     values = one_step_embeddings(X, y, step_size=step_size).shifts
-    X = sp.csr_matrix(X)
-    loss = core.documents(X, y).attention_loss(np.float64, "cpu")
+    loss = core_documents(X, y).attention_loss(np.float64, "cpu")
     objective = SelectiveObjective(X, loss, torch.from_numpy(values))
     flow = gradient_flow(objective, None, torch.zeros(X.shape[1]))
     relevant = np.arange(X.shape[1]) < 10
@@ -157,7 +149,7 @@ def test_tokens_of_equal_value_are_all_selected_after_any_step(value):
 
 
 def test_numbers_and_the_noise_of_few_dimensions():
-    X, y = documents(0)
+    X, y = single_relevant()
     law = selection_law(X, y, step_size=step_of(X, y, 2.0), embedding_dim=4096)
     assert law.largest_value == pytest.approx(2.0)
     shifts = one_step_embeddings(X, y, step_size=law.step_size).shifts
@@ -170,8 +162,6 @@ def test_numbers_and_the_noise_of_few_dimensions():
 
 def test_other_documents_are_refused():
     X, y = make_token_classification(60, n_classes=3, delta=0, single_relevant=True, random_state=0)
-    with pytest.raises(ValueError, match=r"two classes .* 3 classes"):
-        selection_law(X, y, step_size=1.0)
+    refused(r"two classes .* 3 classes", selection_law, X, y, step_size=1.0)
     X, y = make_token_classification(60, random_state=0)
-    with pytest.raises(ValueError, match="does not hold"):
-        selection_law(X, y, step_size=1.0)
+    refused("does not hold", selection_law, X, y, step_size=1.0)

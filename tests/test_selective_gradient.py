@@ -6,7 +6,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from core import documents
+from helpers import core_documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,7 +22,7 @@ def problem(n_classes, seed=0, X=None, *, n_documents=12):
     rng = np.random.default_rng(seed)
     X = reference.counts(seed, n_documents) if X is None else sp.csr_matrix(X, dtype=float)
     codes, weights = np.arange(X.shape[0]) % n_classes, rng.uniform(0.5, 2.0, X.shape[0])
-    loss = documents(X, codes, weights, n_classes).attention_loss(np.float64, "cpu")
+    loss = core_documents(X, codes, weights, n_classes).attention_loss(np.float64, "cpu")
     return X, loss, torch.from_numpy(rng.normal(size=(X.shape[1], loss.n_outputs)))
 
 

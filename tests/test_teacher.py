@@ -176,30 +176,27 @@ def test_brought_vectors_are_used(texts, teacher):
     assert model[-1].get_params()["token_vectors_scale"] == 0.5
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_what_cannot_be_learned_is_refused(texts, teacher):
+    of_others = pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["x", "y"])
+    usual = {"unlabeled": texts[1][0], "teacher": teacher}
+    for change, message in [
         ({"unlabeled": None}, "pass them as unlabeled"),
         ({"teacher": np.ones((3, 2)) / 2}, "probabilities of 3 texts, but unlabeled has 240"),
         ({"teacher": np.ones((N_MORE, 3)) / 3}, "a column for each of"),
         ({"teacher": np.ones((N_MORE, 2))}, "rows that add up to 1"),
-        (
-            {"teacher": pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["x", "y"])},
-            r"which do not include the labels",
-        ),
+        ({"teacher": of_others}, r"which do not include the labels"),
         ({"teacher_weight": -1}, "teacher_weight must be"),
         ({"unlabeled": "one text"}, "got one text|expected.*texts|iterable of texts"),
         ({"sample_weight": [-1.0] * N_LABELLED}, "Negative values"),
         ({"classifier__token_vectors": None}, "takes no other parameters"),
-    ],
-)
-def test_what_cannot_be_learned_is_refused(texts, teacher, change, message):
-    options = {"unlabeled": texts[1][0], "teacher": teacher} | change
-    model = make_text_classifier()
-    refused(message, model.fit, *texts[0], **options)
-    assert not hasattr(model[0], "vocabulary_")
-    other = TextClassifier([("v", CountVectorizer()), ("c", LogisticRegression())])
-    refused("A teacher needs the steps of make_text_classifier", other.fit, *texts[0], **options)
+    ]:
+        model = make_text_classifier()
+        refused(message, model.fit, *texts[0], **usual | change)
+        assert not hasattr(model[0], "vocabulary_")
+    two = [("v", CountVectorizer()), ("c", LogisticRegression())]
+    for steps in (two, [two[0], ("between", "passthrough"), two[1]]):
+        message = "A teacher needs the steps of make_text_classifier"
+        refused(message, TextClassifier(steps).fit, *texts[0], **usual)
 
 
 def test_a_fit_that_fails_changes_nothing(texts, teacher):
@@ -215,7 +212,3 @@ def test_a_fit_that_fails_changes_nothing(texts, teacher):
     assert model.steps is steps
     assert model.teacher_weight_ == 1
     assert_array_equal(model.predict_proba(more), before)
-    longer = TextClassifier(
-        [("a", CountVectorizer()), ("b", "passthrough"), ("c", LogisticRegression())]
-    )
-    refused("A teacher needs the steps", longer.fit, *labelled, unlabeled=more, teacher=teacher)

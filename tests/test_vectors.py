@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import data, refused
+from helpers import data, put, refused
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn import config_context
@@ -166,36 +166,19 @@ def test_files_and_mappings(tmp_path):
         assert WordVectors.from_mapping(other).of(["b"]).tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: WordVectors().fit("one text"), ValueError, "got one text"),
-        (lambda: WordVectors().fit(["a b", "c"]), ValueError, "Only 0 words"),
-        (lambda: WordVectors.from_mapping([1]), TypeError, "got list"),
-        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite vectors"),
-        (lambda: VECTORS.most_similar("zzz"), ValueError, "'zzz' has no vector"),
-        (
-            lambda: make_text_classifier(word_vectors=WordVectors()).fit(["a", "b"], [0, 1]),
-            ValueError,
-            "Only 0 words occur in at least 3 texts",
-        ),
-        (
-            lambda: make_text_classifier(word_vectors=VECTORS).partial_fit(TEXTS[:20], TOPICS[:20]),
-            ValueError,
-            "which partial_fit does not support",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
-
-
-def test_a_broken_line_of_a_file_is_named(tmp_path):
-    path = tmp_path / "broken.txt"
-    path.write_text("a 1 2\nb 1\n")
-    with pytest.raises(ValueError, match=r"line 2 of .* has 1 numbers after .* expected 2"):
-        WordVectors.from_file(path)
+def test_what_is_wrong_is_said(tmp_path):
+    refused("got one text", WordVectors().fit, "one text")
+    refused("Only 0 words", WordVectors().fit, ["a b", "c"])
+    refused("got list", WordVectors.from_mapping, [1], error=TypeError)
+    refused("finite vectors", WordVectors.from_mapping, {"a": [np.inf]})
+    refused("'zzz' has no vector", VECTORS.most_similar, "zzz")
+    unfitted = make_text_classifier(word_vectors=WordVectors())
+    refused("Only 0 words occur in at least 3 texts", unfitted.fit, ["a", "b"], [0, 1])
+    brought = make_text_classifier(word_vectors=VECTORS)
+    refused("which partial_fit does not support", brought.partial_fit, TEXTS[:20], TOPICS[:20])
+    path = put(tmp_path / "broken.txt", "a 1 2\nb 1\n")
+    message = r"line 2 of .* has 1 numbers after .* expected 2"
+    refused(message, WordVectors.from_file, path)
 
 
 # Texts
