@@ -12,6 +12,7 @@ from benchmarks import (
     bench_counting,
     bench_explanations,
     bench_scale,
+    long_texts,
     many_classes,
     peers,
     problems,
@@ -52,7 +53,7 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for module in (bench_counting, bench_scale, many_classes, peers):
+    for module in (bench_counting, bench_scale, long_texts, many_classes, peers):
         # A process takes seconds to start.
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
@@ -80,6 +81,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "chunks": (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
     "peers": (peers.main, ["--sets", "mood", *NONE], titles(list(PEERS)[:3])),
     "classes": (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
+    "long texts": (long_texts.main, ["--lengths", "300"], list(long_texts.KINDS.values())),
     "thousand": (thousand.main, NONE, titles([thousand.OURS, thousand.TFIDF])),
     "against": (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
     "counts": (
