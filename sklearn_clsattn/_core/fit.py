@@ -64,6 +64,7 @@ def fit_attention(
     """
     # 1) the tokens to train, and their vectors
     model_params: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
+    search_dtype = dtype  # enough for the tolerance of the search
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
@@ -77,7 +78,7 @@ def fit_attention(
     if C is None or (vectors is not None and scale is None):
         scales = _scales_to_try(vectors, scale)
         choice = choose_C(
-            documents, path.mean, dtype, device, C, attention_C, scales, log, **model_params
+            documents, path.mean, search_dtype, device, C, attention_C, scales, log, **model_params
         )
         attributes = {"C_": choice.C, "attention_C_": choice.attention_C}
         if C is None:
@@ -87,7 +88,7 @@ def fit_attention(
         path.set_attention_C(choice.attention_C)
         if choice.point is not None:
             path.set_vector_scale(choice.point_scale)
-            path.start_at(choice.point)
+            path.start_at(choice.point.to(path.point.dtype))
     # 3) the fit on all documents
     path.set_vector_scale(scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
