@@ -247,7 +247,11 @@ def test_statements_and_marks():
     assert (sets[2].size, sets[2].is_minimal) == (0, True)
     nothing = "Setting counts to 0 does not change the prediction (proved)."
     assert explanation.counterfactual().statement(3) == nothing
-    assert "guarantee" in explanation.sufficient().statement(0)
+    assert re.fullmatch(
+        r'The count of "fun" keeps the prediction good \(at least 7\d\.\d%\), '
+        r"however much the others are reduced\.",
+        explanation.sufficient().statement(0),
+    )
     model = text_model(CountVectorizer(ngram_range=(1, 2)))
     sets = explain(model, ["bad film, bad"]).counterfactual("words")
     assert sets[0].marked_texts[0][2] == [(0, 3), (10, 13)]
