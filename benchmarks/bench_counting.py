@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=3, help="warm runs, of which the best counts")
     parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
     options = parser.parse_args(arguments)
+    reviews = problems.find_reviews(options.reviews)
     given, rows = (options.reviews, options.rows, options.runs), []
     for at, task in enumerate(TASKS):
         theirs, ours = (
@@ -53,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows += [row(task, what, theirs[what], ours[what], TARGETS[what][at]) for what in TARGETS]
     page = pages.page(
         "Counting words and characters",
-        "python -m benchmarks.bench_counting",
+        "python -m benchmarks.bench_counting" + " --reviews FOLDER" * bool(reviews),
         "CPU seconds on one thread; the rise of resident memory during the first fit.",
         pages.table(("task", "measured", "scikit-learn", "here", "ratio", "target", ""), rows),
     )

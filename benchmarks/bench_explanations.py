@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages = ", ".join(f"{name} {version(name)}" for name in ("lime", "shap"))
     text = pages.page(
         "Are explanations true, and what do they cost?",
-        "python -m benchmarks.bench_explanations",
+        "python -m benchmarks.bench_explanations" + " --reviews FOLDER" * bool(reviews),
         f"With {packages}." + ("\n\n**A fast run**: few documents." if options.fast else ""),
         _NOTES.format(samples=options.samples),
         "## The same model, explained",

@@ -54,7 +54,12 @@ def run(specs: Sequence[Spec], reviews: Path | None, *, fast: bool) -> dict[str,
     """Return everything that is measured."""
     rows = problems.FAST_ROWS if fast else None
     effort = {"max_runs": 1} if fast else {}
-    results: dict[str, Any] = {"fast": fast, "machine": machine.describe()}
+    command = "python -m benchmarks.run"
+    if reviews:
+        command += " --reviews FOLDER"
+    if fast:
+        command += " --fast"
+    results: dict[str, Any] = {"command": command, "fast": fast, "machine": machine.describe()}
     results["problems"], results["from_text"] = {}, {}
     warnings.simplefilter("ignore")  # fast runs and defaults need not converge
     for spec in specs:

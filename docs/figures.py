@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
     ModelReport,
@@ -178,17 +178,14 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
 
 
 def report_figure(folder: Path) -> None:
-    """The first screen of a report, on generated reviews: real ones are not ours to show."""
-    texts, labels = make_token_classification(
-        5000, delta=(0.1, 0.45), flip_y=0.1, as_text=True, random_state=0
-    )
-    named = np.where(labels == 1, "good", "bad")
+    """The first screen of a report, on generated messages: real reviews are not ours to show."""
+    texts, moods = load_requests(target="mood", return_X_y=True)
     report = ModelReport.from_estimator(
         make_text_classifier(),
-        texts[4000:],
-        named[4000:],
-        X_train=texts[:4000],
-        y_train=named[:4000],
+        texts[2000:],
+        moods[2000:],
+        X_train=texts[:2000],
+        y_train=moods[:2000],
     )
     photograph(report.to_html(), folder / "explaining_report.png", 1100, height=1250)
 
@@ -292,14 +289,18 @@ def context_figure(texts: Any, labels: Any, path: Path) -> None:
         for name, of_order in zip(("single words", "pairs of words"), scores, strict=True):
             learned = of_order != 0
             ax.plot(first_of_cell[learned], np.exp(of_order[learned] / 2), "o-", label=name)
-        ax.set(xscale="log", xlabel=f"position, counted from the {side}", ylabel="multiplier")
+        ax.set(xscale="log", xlabel="position", ylabel="multiplier")
+        ax.set_title(f"by position from the {side}")
     axes[0].sharey(axes[1])
     axes[0].legend(frameon=False)
     scores = vectorizer.previous_word_scores_
     order = np.argsort(scores, kind="stable")
-    words = np.concatenate([order[:8], order[-8:]])
-    axes[2].barh(vectorizer.previous_words_[words], np.exp(scores[words] / 2) - 1, left=1)
-    axes[2].set(xlabel="multiplier of what follows", title="after these words")
+    # Signs are left out, such as those that remain of tags of HTML.
+    names = vectorizer.previous_words_
+    order = [at for at in order if any(character.isalnum() for character in names[at])]
+    words = np.array(order[:8] + order[-8:])
+    axes[2].barh(names[words], np.exp(scores[words] / 2) - 1, left=1)
+    axes[2].set(xlabel="multiplier of what follows", title="by the word before")
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)

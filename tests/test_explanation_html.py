@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain, pages
-from sklearn_clsattn.inspection.formatting import aligned, level, token_text, visible
+from sklearn_clsattn.inspection.formatting import aligned, count_column, level, token_text, visible
 from sklearn_clsattn.inspection.pages import render
 from sklearn_clsattn.inspection.terminal import AGAINST, BLUE, FOR, ORANGE
 from sklearn_clsattn.inspection.token_positions import Segment, strongest_passages
-from sklearn_clsattn.inspection.view import N_SHADES, views
+from sklearn_clsattn.inspection.view import N_SHADES, _others, views
 from sklearn_clsattn.text import make_text_classifier
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
@@ -295,7 +295,7 @@ def test_the_simple_comes_first(reviewed):
                     sentence,
                     f"{one.predicted[0]} over " if len(one.targets) > 1 else "favour",
                     " ".join(one.texts[0][0].text.split()),
-                    " ".join(sets.statement(0).split()),
+                    re.split(" and the prediction |, ", sets.statement(0))[0],
                 )
             ]
             assert places == sorted(places)
@@ -336,14 +336,48 @@ def test_all_words_to_delete_are_named(reviewed):
         for said in (html, text):
             assert all(f'"{word}"' in said for word in found.tokens[:12])
             assert (f"and {len(found.tokens) - 12} more." in said) == (len(found.tokens) > 12)
+            if 3 < len(found.tokens) <= 12:
+                listed = '", "'.join(found.tokens[:-1])
+                n = len(found.tokens)
+                assert f'Remove these {n} words: "{listed}" and "{found.tokens[-1]}". The' in said
 
 
 def test_counts_to_set_to_0_stand_where_there_is_no_text():
     X = MODEL[0].transform(TEXTS[:1])
     explanation = explain(MODEL[-1], X)
-    statement = explanation.counterfactual().statement(0)
+    sets = explanation.counterfactual()
+    removal, result = sets.statement(0).split(" and the prediction ")
+    first, second, third = sets[0].tokens
+    statement = f'{removal}: "{first}", "{second}" and "{third}". The prediction {result}'
     assert statement in Page(explanation.to_html()).words()
     assert statement in " ".join(explanation.to_text(width=200).split())
+
+
+def test_tokens_that_add_next_to_nothing_are_said_to():
+    X = MODEL[0].transform(TEXTS[:1])
+    (shown,) = views(explain(MODEL[-1], X), None, 8)
+    largest = max(abs(token.contribution) for token in shown.tokens)
+    few = shown.plus._replace(more=1, more_total=1e-5 * largest)
+    many = shown.plus._replace(more=3, more_total=0.5 * largest)
+    assert _others(few, largest, "-") == "1 other token favours good (about 0)"
+    assert "3 other tokens favour good (+" in _others(many, largest, "-")
+
+
+def test_weights_in_a_column_have_equally_many_decimals():
+    assert count_column([1.7, 0.844, 1.0]) == ["1.70", "0.84", "1.00"]
+    assert count_column([1.0, 2.0]) == ["1", "2"]
+    assert count_column([0.5, 0.003, 0.0]) == ["0.50", "0.003", "0.00"]
+    assert count_column([]) == []
+
+
+def test_colours_are_of_classes_on_all_pages():
+    """Orange is for the first of two classes in an explanation, and for what keeps it predicted."""
+    good, bad = TEXTS[0], TEXTS[1]
+    explanation = explain(MODEL, [good, bad])
+    assert explanation.predicted.tolist() == ["good", "bad"]
+    for sets in (explanation.counterfactual("words"), explanation.sufficient()):
+        html = sets.to_html()
+        assert html.index('class="doc blue"') < html.index('class="doc orange"')
 
 
 def test_what_to_delete_is_not_searched_for_many_documents():

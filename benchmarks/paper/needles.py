@@ -221,7 +221,11 @@ def picture(record: pd.DataFrame) -> Figure:
     }
     figure = Figure(figsize=(11, 3.7), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
-    titles = ("one relevant token", "one, a tenth of the labels wrong", "1, 2 or 5 relevant tokens")
+    titles = (
+        "one relevant token",
+        "one, a tenth of the labels wrong",
+        "1, 2 or 5, flat frequencies",
+    )
     for ax, noise in zip(axes[:2], (0.0, 0.1), strict=True):
         accuracy = accuracies(record, 1, "Zipf", noise)
         for model, (label, colour, mark, line) in styles.items():

@@ -137,6 +137,20 @@ def count_text(count: float) -> str:
     return f"{count:.0f}" if is_whole else f"{count:.3g}"
 
 
+def count_column(counts: Sequence[float]) -> list[str]:
+    """Return counts, or weights with equally many decimals, to be aligned in a column."""
+    largest = max(counts, default=0.0)
+    decimals = _decimals(largest)
+    are_whole = all(count == round(count) for count in counts)
+    if are_whole or decimals is None:
+        return [count_text(count) for count in counts]
+    texts = []
+    for count in counts:
+        is_visible = count == 0 or not rounds_to_nothing(count, largest)
+        texts.append(f"{count:.{decimals}f}" if is_visible else count_text(count))
+    return texts
+
+
 def shortened(many: Any) -> str:
     """Return an explanation of documents as text, of many of the first ten alone."""
     text = str(many[:10].to_text())

@@ -34,7 +34,7 @@ _TITLES = {
     ("words", False): "The fewest words whose removal changes the prediction",
     ("words", True): "The fewest words that alone keep the prediction",
     ("tokens", False): "The fewest counts that change the prediction when they are 0",
-    ("tokens", True): "The fewest counts that guarantee the prediction",
+    ("tokens", True): "The fewest counts that keep the prediction if the others are reduced",
 }
 
 
@@ -462,12 +462,15 @@ class MinimalSets(Sequence[MinimalSet]):
             lowest = f"lowest lead of {before} in log-odds"
             if self._is_binary:
                 lowest = f"lowest probability of {before}"
-            caption = f"{lowest}, whatever the other counts are"
+            caption = f"{lowest}, however much the other counts are reduced"
         edited = []
         if one.unit == "words" and one.tokens:
             edited = list(_edited_texts(one).items())
+        targets = self.explanation.targets.tolist()
         return {
             "set": one,
+            # As in the explanation: blue for a single explained class, orange for the other.
+            "is_orange": len(targets) == 1 and targets[0] != one.before,
             "sign": "" if one.is_kept else MINUS,
             "statement": self.statement(at),
             "caption": caption,
@@ -506,6 +509,15 @@ class MinimalSets(Sequence[MinimalSet]):
         return steps
 
 
+def removal_in_parts(sets: MinimalSets, number: int) -> tuple[str, str]:
+    """Return a statement on words or counts to remove: what to do, and what results."""
+    one = sets.sets[number]
+    if one.unit == "words":
+        return _removal_of_words(one), _result_of_words(one)
+    n_tokens = len(sets.explanation[number].tokens)
+    return _removal_of_counts(one, n_tokens), _result_of_counts(one)
+
+
 def all_are_named(one: MinimalSet) -> bool:
     """Return whether the statement on a set names all its words or tokens."""
     return len(one.tokens) <= (_MAX_NAMED if one.unit == "words" else 1)
@@ -513,7 +525,7 @@ def all_are_named(one: MinimalSet) -> bool:
 
 def _statement_of_words(one: MinimalSet) -> str:
     """Return the prediction for the edited text and the other sets tried, as a sentence."""
-    before, after = label_text(one.before), label_text(one.after)
+    before = label_text(one.before)
     n = len(one.tokens)
     n_tried = (one.at_least or 0) - 1  # all sets of up to so many words were tried
     odds = percent(one.probability)
@@ -527,11 +539,27 @@ def _statement_of_words(one: MinimalSet) -> str:
         return f"Remove all words and the prediction is still {before} ({odds})."
     if n == 0:
         return f"The prediction is already {before} ({odds})."
-    these = f"these {n} words" if n > _MAX_NAMED else _listed(one.tokens)
-    more = _tried(n_tried) if n > 1 else ""
     if one.is_kept:
-        return f"Keep only {these} and the prediction is still {before} ({odds}).{more}"
-    return f"Remove {these} and the prediction becomes {after} ({odds}).{more}"
+        more = _tried(n_tried) if n > 1 else ""
+        return f"Keep only {_these_words(one)} and the prediction is still {before} ({odds}).{more}"
+    return f"{_removal_of_words(one)} and {_result_of_words(one)}"
+
+
+def _removal_of_words(one: MinimalSet) -> str:
+    """Return which words to remove, as a main clause."""
+    return f"Remove {_these_words(one)}"
+
+
+def _result_of_words(one: MinimalSet) -> str:
+    """Return the prediction for the edited text and the other sets tried, from a clause on."""
+    more = _tried((one.at_least or 0) - 1) if len(one.tokens) > 1 else ""
+    return f"the prediction becomes {label_text(one.after)} ({percent(one.probability)}).{more}"
+
+
+def _these_words(one: MinimalSet) -> str:
+    """Return the words by name, or the number of many."""
+    n = len(one.tokens)
+    return f"these {n} words" if n > _MAX_NAMED else _listed(one.tokens)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -549,13 +577,13 @@ def _tried(n_tried: int) -> str:
     if n_tried == 1:
         return " No single word is enough (all were tried)."
     if n_tried == 2:
-        return " No one or two words are enough (all were tried)."
-    return f" No {n_tried} or fewer words are enough (all were tried)."
+        return " No set of one or two words is enough (all were tried)."
+    return f" No set of up to {n_tried} words is enough (all were tried)."
 
 
 def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str:
     """Return the claim about the bag and the proof for smaller sets, as a sentence."""
-    before, after = label_text(one.before), label_text(one.after)
+    before = label_text(one.before)
     n = len(one.tokens)
     if not one.found and one.is_kept:
         return f"Two classes are tied: no counts guarantee {before}."
@@ -566,23 +594,40 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
         return f"No set of counts was found in the time allowed. At least {least} are needed."
     if not n:
         if one.is_kept:
-            return f"The prediction is {before} whatever the counts are."
+            return f"The prediction stays {before}, however much the counts are reduced."
         return f"The prediction is already {before}."
-    if n == 1:
-        these = f'the count of "{token_text(one.tokens[0])}"'
-    elif n == n_tokens and not one.is_kept:
-        these = f"all {n} counts"
-    else:
-        these = f"these {n} of {n_tokens:,} counts"
-    fewer = _statement_of_fewer(one)
     if not one.is_kept:
-        odds = percent(one.probability)
-        return f"Set {these} to 0 and the prediction becomes {after} ({odds}).{fewer}"
-    lead = f"by at least {signed(one.margin)} in log-odds"
+        return f"{_removal_of_counts(one, n_tokens)} and {_result_of_counts(one)}"
+    # The lowest probability, or lead, while these counts stay and the others are reduced.
+    lowest = f"ahead by at least {signed(one.margin)} in log-odds"
     if is_binary:
-        lead = f"with at least {percent(float(expit(one.margin)))}"
-    verb = "guarantees" if n == 1 else "guarantee"
-    return f"{these[0].upper()}{these[1:]} alone {verb} {before}, {lead}.{fewer}"
+        lowest = f"at least {percent(float(expit(one.margin)))}"
+    these = _these_counts(one, n_tokens)
+    verb = "keeps" if n == 1 else "keep"
+    others = "" if n == n_tokens else ", however much the others are reduced"
+    fewer = _statement_of_fewer(one)
+    return (
+        f"{these[0].upper()}{these[1:]} {verb} the prediction {before} ({lowest}){others}.{fewer}"
+    )
+
+
+def _removal_of_counts(one: MinimalSet, n_tokens: int) -> str:
+    """Return which counts to set to 0, as a main clause."""
+    return f"Set {_these_counts(one, n_tokens)} to 0"
+
+
+def _result_of_counts(one: MinimalSet) -> str:
+    """Return the prediction for the changed counts and what is proved, from a clause on."""
+    odds = percent(one.probability)
+    return f"the prediction becomes {label_text(one.after)} ({odds}).{_statement_of_fewer(one)}"
+
+
+def _these_counts(one: MinimalSet, n_tokens: int) -> str:
+    """Return a single count by its token's name, or the number of several."""
+    n = len(one.tokens)
+    if n == 1:
+        return f'the count of "{token_text(one.tokens[0])}"'
+    return f"all {n} counts" if n == n_tokens else f"these {n} of {n_tokens:,} counts"
 
 
 def _statement_of_fewer(one: MinimalSet) -> str:

@@ -10,7 +10,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
+from .formatting import (
+    MINUS,
+    aligned,
+    count_column,
+    count_text,
+    label_text,
+    percent,
+    signed,
+    token_text,
+    visible,
+)
 
 # An element of a page that holds another page, for that neither's rules reach the other. It is as
 # high as what it shows; without its frame, as an untrusted notebook shows it, one line is left.
@@ -49,6 +59,7 @@ def _environment() -> Environment:
         label=label_text,
         percent=percent,
         quantity=count_text,
+        quantities=count_column,
         signed=partial(signed, minus=MINUS),
         thousands="{:,}".format,
         token=token_text,

@@ -12,7 +12,7 @@ from rich.text import Text
 from sklearn.utils import check_scalar
 
 from ._explanation_page import MAX_UNFOLDED
-from .formatting import aligned, count_text, level, percent, token_text, visible
+from .formatting import aligned, count_column, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
 from .token_positions import Segment, strongest_passages
 from .view import ShownText, Token, View, views
@@ -126,7 +126,8 @@ def _unplaced(view: View, *, color: bool) -> Text:
     names = []
     for token in view.unplaced:
         name = token_text(token.name)
-        if token.weight != 1:
+        # Beside a text, a weight need not be a number of occurrences.
+        if token.weight != 1 and not view.texts:
             name += f"×{count_text(token.weight)}"
         names.append(_marked(view, name, token.contribution, color=color))
     return Text(" ").join(names)
@@ -135,11 +136,11 @@ def _unplaced(view: View, *, color: bool) -> Text:
 def _deletion(view: View) -> Text:
     """Return the words whose deletion changes the prediction, as a line."""
     assert view.deletion is not None
-    statement, words, more = view.deletion
+    statement, words, more, result = view.deletion
     if words:
-        listed = ", ".join(f'"{token_text(word)}"' for word in words)
-        others = f" and {more:,} more" if more else ""
-        statement += f" They are {listed}{others}."
+        quoted = [f'"{token_text(word)}"' for word in words]
+        last = f"{more:,} more" if more else quoted.pop()
+        statement += f": {', '.join(quoted)} and {last}. {result}"
     return Text(visible(statement))
 
 
@@ -256,7 +257,7 @@ def _columns(view: View, width: int) -> dict[str, list[str]]:
         lengths = [longest * abs(token.contribution) / largest for token in tokens]
         columns[_BARS] = ["█" * round(length) for length in lengths]
     columns["token"] = [_name(token) for token in tokens]
-    columns["weight"] = [count_text(token.weight) for token in tokens]
+    columns["weight"] = count_column([token.weight for token in tokens])
     columns["attention"] = [percent(token.attention) for token in tokens]
     if view.has_without:
         columns["without"] = aligned([token.without for token in tokens])

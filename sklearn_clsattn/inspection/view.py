@@ -20,7 +20,13 @@ from .formatting import (
     token_text,
     visible,
 )
-from .minimal_sets import all_are_named, can_edit, can_set_counts, minimal_sets
+from .minimal_sets import (
+    all_are_named,
+    can_edit,
+    can_set_counts,
+    minimal_sets,
+    removal_in_parts,
+)
 from .progress import tracked
 from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
@@ -96,11 +102,12 @@ class Reason(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """What changes the prediction: a sentence, and the words if it does not name them all."""
+    """What changes the prediction: a statement, or what to remove, a list of it, and the result."""
 
-    statement: str
+    statement: str  # all of it, or its beginning if a list follows
     words: list[str]
-    more: int  # the number of other words
+    more: int  # the number of words beyond the list
+    result: str  # what follows the list
 
 
 class View:
@@ -210,7 +217,7 @@ class View:
         if not self.has_without or not self.listed:
             return ""
         if self.is_edited:
-            without = "the decision for the text without that word, predicted again"
+            without = "the decision for the text without the words of that token, predicted again"
         else:
             without = "the decision with that count set to 0"
         return f"adds: the exact term of the decision for this document; without: {without}"
@@ -344,7 +351,8 @@ class View:
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
-        remarks = [_others(side, minus) for side in self.sides if side.more]
+        largest = max((abs(token.contribution) for token in self.tokens), default=0.0)
+        remarks = [_others(side, largest, minus) for side in self.sides if side.more]
         by_vector = [token for token in self.listed if token.by_vector]
         by_vector.sort(key=lambda token: -abs(token.by_vector))
         for token in by_vector[:_MAX_NEAR]:
@@ -405,9 +413,12 @@ def _deletion(document: DecisionTerms) -> Deletion | None:
     elif not can_set_counts(document):
         return None
     sets = minimal_sets(document, unit, None, _SECONDS, is_kept=False)
-    words = [] if all_are_named(sets[0]) else list(sets[0].tokens)
+    if all_are_named(sets[0]):
+        return Deletion(sets.statement(0), [], 0, "")
+    words = list(sets[0].tokens)
     n_more = max(len(words) - _MAX_DELETED, 0)
-    return Deletion(sets.statement(0), words[:_MAX_DELETED], n_more)
+    removal, result = removal_in_parts(sets, 0)
+    return Deletion(removal, words[:_MAX_DELETED], n_more, f"{result[0].upper()}{result[1:]}")
 
 
 def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
@@ -448,12 +459,14 @@ def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
     return tokens
 
 
-def _others(side: Side, minus: str) -> str:
-    """Return the tokens of a side that are not listed, as a part of a sentence."""
+def _others(side: Side, largest: float, minus: str) -> str:
+    """Return what the tokens of a side that are not listed add, beside the largest contribution."""
     preposition, label = side.label.split(" ", maxsplit=1)
     verb = "favour" if preposition == "for" else "speak"
     direction = label if preposition == "for" else side.label
     adds = signed(side.more_total, minus)
+    if rounds_to_nothing(side.more_total, largest):
+        adds = "about 0"
     if side.more == 1:
         return f"1 other token {verb}s {direction} ({adds})"
     return f"{side.more:,} other tokens {verb} {direction} ({adds} in total)"

@@ -10,6 +10,8 @@ a word: contributions are still exact, and effects need not be linear.
 # This table has customers' messages, what they spent, and how many days ago they ordered. Upset
 # customers have waited longer.
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -47,8 +49,10 @@ print(f"words alone {alone.score(table['message'][test], moods[test]):.1%}")
 print(f"words and numbers {model.score(table[test], moods[test]):.1%}")
 
 # %%
-# An explanation shows words and numbers in one sum.
+# An explanation shows words and numbers in one sum. ``days_1.0`` is the second bin of ``days``.
 
+edges = model[0].named_transformers_["numbers"].bin_edges_[0]
+print(f"bins of days: {', '.join(f'{low:g} to {high:g}' for low, high in pairwise(edges))}\n")
 print(explain(model, table[2000:2001]).to_text(color=False, top=4))
 
 # %%
@@ -57,7 +61,6 @@ print(explain(model, table[2000:2001]).to_text(color=False, top=4))
 names = model[0].get_feature_names_out()
 effects = model[-1].token_values_ * np.exp(model[-1].attention_scores_)
 values = dict(zip(names, effects, strict=True))
-edges = model[0].named_transformers_["numbers"].bin_edges_[0]
 heights = [value for name, value in values.items() if name.startswith("numbers__days")]
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.stairs(heights, edges, baseline=0, fill=True, color="#1f6fb4", alpha=0.4)
