@@ -3,7 +3,8 @@
 ``python -m benchmarks.thousand --explore FOLDER [--reviews FOLDER] [--vectors FILE]``
 
 The folder has NAME.csv.gz with the columns text, label and part. With ``--vectors``, a file of word
-vectors in GloVe's format is tried as well. Without sets, generated requests are classified.
+vectors in GloVe's format is tried as well; with ``--embeddings FOLDER``, a teacher
+(:mod:`benchmarks.teacher`). Without sets, generated requests are classified.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from sklearn_clsattn.text import WordVectors, make_text_classifier
 
 from . import command_line, machine, pages, problems
 from .peers import load
+from .teacher import Embedded, embed
 
 N_TRAINING = 1_000
 N_DRAWS = 3  # of training texts
 SETS = ("imdb", "20news", "agnews", "subj", "trec", "sst2", "banking77")
 OURS, UNLABELED, VECTORS = "make_text_classifier()", "with unlabeled texts", "with word vectors"
+TAUGHT, TEACHER = "taught by MiniLM", "MiniLM, LogisticRegression: the teacher"
 TFIDF = "TF-IDF, LogisticRegressionCV"
 # model2vec, results/README.md of 29 May 2026: percentages in the order of `_METHODS`.
 PUBLISHED = {
@@ -56,7 +59,9 @@ Each model is fitted on {N_TRAINING:,} training texts, drawn at random, and scor
 part; weighted F1 and accuracy are means of {N_DRAWS} draws, ± their standard deviation. Nothing is
 tuned on other texts. *{UNLABELED}* learns word vectors from up to 20,000 further training texts
 without their labels; *{VECTORS}* gets those of a file, 128 numbers for a word, made from the
-sentence encoder MiniLM. Published figures are those of
+sentence encoder MiniLM; *{TAUGHT}* learns from the probabilities that logistic regression on
+MiniLM's frozen embeddings, fitted to the same labels, gives to the further texts. Published figures
+are those of
 [model2vec](https://github.com/MinishLab/model2vec/tree/main/results#training-results), for 1,000
 training texts of the same sets, nothing tuned, and the whole test part; the page does not name the
 measure. Their draws of training texts are others. Our defaults were chosen on training texts of the
@@ -74,9 +79,12 @@ def draws(name: str, folder: Path | None) -> Iterator[tuple[Any, ...]]:
 
 
 def scores(
-    name: str, folder: Path | None, vectors: WordVectors | None
+    name: str, folder: Path | None, vectors: WordVectors | None, kept: Path | None
 ) -> dict[str, NDArray[np.float64]]:
-    """Return weighted F1 and accuracy of each model, (n_draws, 2)."""
+    """Return weighted F1 and accuracy of each model, (n_draws, 2).
+
+    `kept` is the folder of embeddings, None without a teacher.
+    """
     found: dict[str, list[tuple[float, float]]] = {}
     for X, y, others, X_test, y_test in draws(name, folder):
         models: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -87,10 +95,15 @@ def scores(
             models[UNLABELED] = make_text_classifier(), {"unlabeled": others}
         if vectors is not None:
             models[VECTORS] = make_text_classifier(word_vectors=vectors), {}
+        if kept is not None and len(others):
+            teacher = Embedded(embed(name, np.concatenate([X, others, X_test]), kept))
+            models[TAUGHT] = make_text_classifier(), {"unlabeled": others, "teacher": teacher}
+            models[TEACHER] = teacher, {}
         for title, (model, more) in models.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of solvers that stop early, classes of few texts
-                predicted = model.fit(X, y, **more).predict(X_test)
+                model.fit(X, y, **more)
+                predicted = model.classes_[model.predict_proba(X_test).argmax(axis=1)]
             measured = (
                 float(f1_score(y_test, predicted, average="weighted")),
                 float(np.mean(predicted == y_test)),
@@ -122,6 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line.parser("thousand", __doc__, reviews=True)
     parser.add_argument("--explore", type=Path, help="folder of sets, NAME.csv.gz")
     parser.add_argument("--vectors", type=Path, help="file of word vectors, in GloVe's format")
+    parser.add_argument("--embeddings", type=Path, help="folder that keeps MiniLM's, for a teacher")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--output", type=Path, help="folder of the page")
     options = parser.parse_args(arguments)
@@ -135,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         folder = folders.get(name)
         n_test = len(next(draws(name, folder))[-1])
-        sections.append(section(name, scores(name, folder, vectors), n_test))
+        sections.append(section(name, scores(name, folder, vectors, options.embeddings), n_test))
     command = "python -m benchmarks.thousand --explore FOLDER --reviews FOLDER --vectors FILE"
     command += f" --sets {' '.join(options.sets)}" if options.sets else ""
     page = pages.page(
