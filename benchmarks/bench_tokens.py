@@ -111,8 +111,9 @@ def main(arguments: list[str] | None = None) -> int:
         "From lower-case texts to the number of each word, in order, on one thread. Words match "
         "`\\b\\w\\w+\\b`; pyarrow splits at other characters, and so keeps single letters."
     )
-    title, command = "Words of texts as numbers", "python -m benchmarks.bench_tokens"
-    pages.publish(pages.page(title, command, notes, pages.table(header, rows)), options.output)
+    pages.publish_table(
+        "Words of texts as numbers", "bench_tokens", notes, header, rows, options.output
+    )
     return 0
 
 

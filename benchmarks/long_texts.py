@@ -62,8 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         "A `make_text_classifier()` of short texts predicts one long text, on one thread. Time and "
         "memory grow linearly with the text."
     )
-    title, command = "Very long texts", "python -m benchmarks.long_texts"
-    pages.publish(pages.page(title, command, notes, pages.table(header, rows)), options.output)
+    pages.publish_table("Very long texts", "long_texts", notes, header, rows, options.output)
     return 0
 
 

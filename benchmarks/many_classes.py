@@ -75,8 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
         f"{N_TOKENS_OF_A_DOCUMENT} tokens in each, one thread. A fit has a value for each token "
         "and class: time and memory grow with their product."
     )
-    title, command = "Many classes of few documents", "python -m benchmarks.many_classes"
-    pages.publish(pages.page(title, command, notes, pages.table(header, rows)), options.output)
+    pages.publish_table(
+        "Many classes of few documents", "many_classes", notes, header, rows, options.output
+    )
     return 0
 
 

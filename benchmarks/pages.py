@@ -40,6 +40,18 @@ def publish(text: str, path: Path | None) -> None:
         write(path, text)
 
 
+def publish_table(
+    title: str,
+    module: str,
+    notes: str,
+    header: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    path: Path | None,
+) -> None:
+    """Publish a page of one table, with notes, that a module of `benchmarks` printed."""
+    publish(page(title, f"python -m benchmarks.{module}", notes, table(header, rows)), path)
+
+
 def write(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 from helpers import data, refused
 from numpy.testing import assert_array_equal
@@ -12,8 +14,6 @@ from numpy.testing import assert_array_equal
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.inspection import label_issues
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
-
-pa = pytest.importorskip("pyarrow")
 
 X, Y = data(2, n_documents=20)
 TEXTS = [f"{'good' if label else 'bad'} film number {number % 7}" for number, label in enumerate(Y)]
@@ -27,8 +27,8 @@ def objects(values):
     return np.array(values, dtype=object)
 
 
-def polars(values):
-    return pytest.importorskip("polars").Series(values, strict=False)
+def polars_series(values):
+    return polars.Series(values, strict=False)
 
 
 INTEGERS = (3, 8)
@@ -56,8 +56,8 @@ COLUMNS = {
     "Index": (partial(pd.Index, dtype=object), STRINGS, "OU"),
     "list": (list, STRINGS, "OU"),
     "datetime64": (series("datetime64[ns]"), DATES, "M"),
-    "polars": (polars, INTEGERS, "i"),
-    "polars strings": (polars, STRINGS, "OU"),
+    "polars": (polars_series, INTEGERS, "i"),
+    "polars strings": (polars_series, STRINGS, "OU"),
     "pyarrow": (pa.array, INTEGERS, "i"),
     "pyarrow strings": (pa.array, STRINGS, "OU"),
     "pyarrow booleans": (pa.array, BOOLEANS, "b"),
@@ -157,7 +157,9 @@ def test_label_issues_keep_the_names_of_documents():
     assert [names[document] for document in issues["document"]] == issues.index.tolist()
 
 
-@pytest.mark.parametrize("make", [pa.array, series("string[pyarrow]"), polars, series("string")])
+@pytest.mark.parametrize(
+    "make", [pa.array, series("string[pyarrow]"), polars_series, series("string")]
+)
 def test_texts_in_any_column(make):
     model = make_text_classifier(C=1.0).fit(make(TEXTS), Y)
     expected = make_text_classifier(C=1.0).fit(TEXTS, Y)

@@ -189,7 +189,6 @@ class MaxAbsSparse(MaxAbsScaler, auto_wrap_output_keys=None):
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_sparse_output_is_never_a_data_frame(output):
-    pytest.importorskip(output)
     for model in (
         make_text_classifier(),
         make_pipeline(ContextVectorizer(), LogisticRegression()),

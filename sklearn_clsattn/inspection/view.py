@@ -460,7 +460,7 @@ def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
 
 
 def _others(side: Side, largest: float, minus: str) -> str:
-    """Return what the tokens of a side that are not listed add, beside the largest contribution."""
+    """Return a remark on the tokens of a side beyond the list: their number and their sum."""
     preposition, label = side.label.split(" ", maxsplit=1)
     verb = "favour" if preposition == "for" else "speak"
     direction = label if preposition == "for" else side.label
