@@ -308,7 +308,7 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
     """Return this package's classifier, a tuned baseline, others with defaults, the majority class.
 
     The tuned logistic regression is the baseline to beat. C is chosen by five-fold cross-validation
-    for fewer than 5,000 texts, else on one fifth of the texts, which is held out.
+    for fewer than 2,000 texts, else on one fifth of the texts, which is held out.
 
     Words and pairs in fewer than `min_df` of the `n_train` texts are dropped; "auto" is 1 for
     fewer than 5,000 texts, else 2.
