@@ -12,7 +12,7 @@ import codecs
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -61,19 +61,23 @@ _DEVICE = re.compile(r"auto|(cpu|cuda)(:\d+)?")
 # More processes would exhaust a machine.
 _MOST_JOBS = 256
 
+# One character: a class such as \w, a set in brackets, an escaped or an ordinary character.
 _CHARACTERS = (
     r"(?:\\[wWdDsS]|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|\\[^\w\s]|[^\W_]|[^\w\s\\\[\](){}.*+?^$|])"
 )
 _FIXED_NUMBER = r"(?:\{\d{1,2}\})?"
+# An alternative: characters, of which one may be repeated a variable number of times.
 _BRANCH = (
     rf"(?:\\b)?(?:{_CHARACTERS}{_FIXED_NUMBER})*"
     rf"(?:{_CHARACTERS}(?:[*+?]|\{{\d{{1,2}},\d{{0,2}}\}})(?:{_CHARACTERS}{_FIXED_NUMBER})*)?"
     r"(?:\\b)?"
 )
-# Patterns with at most one repetition of variable length in each alternative, and without groups.
-# The time to match one is bounded by the square of a text's longest run of matching characters.
+# Alternatives without groups. The time to match one is bounded by the square of a text's longest
+# run of matching characters.
 _QUICK_PATTERN = re.compile(rf"(?:\(\?u\))?{_BRANCH}(?:\|{_BRANCH})*")
 _LONGEST_PATTERN = 200
+# Types of what cannot be a class label.
+_NOT_LABELS = (tuple, list, dict, set, np.ndarray, type, type(None))
 
 
 def untrusted_content(model: Any) -> set[str]:
@@ -101,7 +105,8 @@ def try_prediction(model: Any) -> None:
         model.predict(X)
         if hasattr(model, "predict_proba"):
             probabilities = np.asarray(model.predict_proba(X))
-            expected = len(X) if isinstance(X, list) else X.shape[0], len(model.classes_)
+            n_documents = len(X) if isinstance(X, list) else X.shape[0]
+            expected = (n_documents, len(model.classes_))
             if probabilities.shape != expected or not np.isfinite(probabilities).all():
                 raise ValueError("it does not predict a probability of each class")
 
@@ -141,6 +146,7 @@ def _check(value: Any, untrusted: set[str]) -> None:
 
 def _check_estimator(estimator: Any, untrusted: set[str]) -> None:
     """Check an estimator's attributes and parameters, and those of the estimators in it."""
+    # 1) all attributes, none of which may replace a method
     kind = type(estimator)
     is_known = kind.__module__.split(".")[0] in ("sklearn", "sklearn_clsattn")
     for name, value in vars(estimator).items():
@@ -148,9 +154,11 @@ def _check_estimator(estimator: Any, untrusted: set[str]) -> None:
         replaced = inspect.getattr_static(kind, name, None)
         is_method = callable(replaced) or isinstance(replaced, property)
         _require(not (is_known and is_method), estimator, f"{name} must not replace a method")
+        # A NumPy function as the function of a FunctionTransformer is safe.
         is_function = isinstance(estimator, FunctionTransformer) and isinstance(value, np.ufunc)
         if not is_function:
             _check(value, untrusted)
+    # 2) what this type of estimator needs
     if is_known:
         _check_parameters(estimator)
     for one, check in _CHECKS.items():
@@ -160,13 +168,16 @@ def _check_estimator(estimator: Any, untrusted: set[str]) -> None:
 
 def _check_parameters(estimator: Any) -> None:
     """Raise ValueError for parameters that a fit would refuse."""
+    # 1) scikit-learn's checks of a fit
     parameters = estimator.get_params(deep=False)
     if hasattr(estimator, "_parameter_constraints"):
         name = type(estimator).__name__
         validate_parameter_constraints(estimator._parameter_constraints, parameters, name)
+    # 2) the number of processes
     n_jobs = parameters.get("n_jobs")
     is_few = n_jobs is None or (isinstance(n_jobs, Integral) and abs(int(n_jobs)) <= _MOST_JOBS)
     _require(is_few, estimator, f"n_jobs must be at most {_MOST_JOBS}, got {n_jobs!r}")
+    # 3) what `set_output` has stored
     config = vars(estimator).get("_sklearn_output_config", {})
     is_valid = isinstance(config, dict) and set(config.values()) <= {"default", "pandas", "polars"}
     _require(is_valid, estimator, f"its output must be of a known type, got {config!r}")
@@ -200,6 +211,18 @@ def _is_fitted(estimator: Any) -> bool:
     return any(name.endswith("_") and not name.startswith("_") for name in vars(estimator))
 
 
+def _are_strings(items: Iterable[Any]) -> bool:
+    """Return whether all items are strings."""
+    return all(isinstance(one, str) for one in items)
+
+
+def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
+    """Return whether an array has a shape, of which a length of None may be any."""
+    if array.ndim != len(shape):
+        return False
+    return all(expected in (None, n) for expected, n in zip(shape, array.shape, strict=True))
+
+
 def _array(
     owner: Any, name: str, shape: tuple[int | None, ...], kinds: str = "f", least: float = -_LARGEST
 ) -> NDArray[Any]:
@@ -208,13 +231,17 @@ def _array(
     A length of None may be any.
     """
     value: Any = getattr(owner, name, None)
-    expected = ", ".join("any" if length is None else str(length) for length in shape)
-    is_array = isinstance(value, np.ndarray) and value.dtype.kind in kinds
-    is_array = is_array and value.dtype.itemsize <= 8 and value.dtype.isnative
-    is_array = is_array and value.ndim == len(shape)
-    fits = is_array and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
-    got = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    # 1) the type of the numbers, and the shape
+    fits = False
+    if isinstance(value, np.ndarray):
+        is_usual = value.dtype.itemsize <= 8 and value.dtype.isnative
+        fits = is_usual and value.dtype.kind in kinds and _has_shape(value, shape)
+        got = f"{value.dtype} of shape {value.shape}"
+    else:
+        got = repr(value)
+    expected = ", ".join(map(str, shape)).replace("None", "any")
     _require(fits, owner, f"{name} must be numbers of shape ({expected}), got {got:.80}")
+    # 2) the bounds, between which NaN is not
     in_range = value.size == 0 or (float(value.min()) >= least and float(value.max()) <= _LARGEST)
     _require(in_range, owner, f"{name} must be finite and at least {least:g}")
     return value
@@ -234,29 +261,30 @@ def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
     value: Any = getattr(owner, name, None)
     is_array = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "OU"
     items = value.tolist() if is_array else []
-    is_array = is_array and all(isinstance(one, str) for one in items)
-    is_array = is_array and len(set(items)) == len(items) and length in (None, len(items))
-    _require(
-        is_array, owner, f"{name} must be {'' if length is None else length} different strings"
-    )
+    are_different = is_array and _are_strings(items) and len(set(items)) == len(items)
+    is_valid = are_different and length in (None, len(items))
+    number = "" if length is None else length
+    _require(is_valid, owner, f"{name} must be {number} different strings")
     return value
 
 
 def _check_classes(estimator: Any) -> int:
     """Return the number of classes, which must be different labels."""
+    # 1) labels, all different
     classes: Any = getattr(estimator, "classes_", None)
     is_array = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0
     _require(is_array, estimator, f"classes_ must be an array of labels, got {classes!r:.80}")
     labels = classes.tolist()
-    plain = all(
-        one is not None and not isinstance(one, tuple | list | dict | set | np.ndarray | type)
-        for one in labels
-    )
-    _require(plain and len(set(labels)) == len(labels), estimator, "classes_ must be different")
-    kinds = {type(one) for one in labels}
+    are_labels = not any(isinstance(one, _NOT_LABELS) for one in labels)
+    are_different = are_labels and len(set(labels)) == len(labels)
+    _require(are_different, estimator, "classes_ must be different")
+    # 2) of one type
+    kinds = set(map(type, labels))
     of_one_kind = len(kinds) == 1 or kinds <= {int, float, bool}
-    finite = all(one == one for one in labels)
-    _require(of_one_kind and finite, estimator, "classes_ must be of one type, without NaN")
+    has_nan = any(one != one for one in labels)
+    is_valid = of_one_kind and not has_nan
+    _require(is_valid, estimator, "classes_ must be of one type, without NaN")
+    # 3) sorted, unless they are several labels, which have the order of their columns
     is_multilabel = getattr(estimator, "multilabel_", False)
     is_sorted = is_multilabel or labels == sorted(labels)
     _require(is_sorted, estimator, "classes_ must be sorted")
@@ -270,7 +298,7 @@ def _check_classes(estimator: Any) -> int:
 
 def _check_vocabulary(owner: Any, name: str, vocabulary: Any) -> int:
     """Return the size of a vocabulary, whose tokens must be numbered from 0 on without gaps."""
-    is_mapping = isinstance(vocabulary, dict) and all(isinstance(one, str) for one in vocabulary)
+    is_mapping = isinstance(vocabulary, dict) and _are_strings(vocabulary)
     _require(is_mapping, owner, f"{name} must be a dictionary of strings")
     numbers = list(vocabulary.values())
     integers = all(isinstance(one, Integral) and not isinstance(one, bool) for one in numbers)
@@ -283,7 +311,7 @@ def _check_vocabulary(owner: Any, name: str, vocabulary: Any) -> int:
 def _check_ngram_range(owner: Any, name: str) -> tuple[int, int]:
     """Return two lengths of n-grams, which must be ascending and not too large."""
     bounds = getattr(owner, name)
-    is_pair = isinstance(bounds, tuple | list) and [type(n) for n in bounds] == [int, int]
+    is_pair = isinstance(bounds, tuple | list) and list(map(type, bounds)) == [int, int]
     in_order = is_pair and 1 <= bounds[0] <= bounds[1] <= _LONGEST_NGRAM
     what = (
         f"{name} must be two integers from 1 to {_LONGEST_NGRAM:,}, ascending, got {bounds!r:.80}"
@@ -309,22 +337,25 @@ def _check_pattern(owner: Any, untrusted: set[str]) -> None:
 
 def _check_text_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
     """Check scikit-learn's vectorizers of texts, and TokenVectorizer."""
+    # 1) tokens
     _check_ngram_range(vectorizer, "ngram_range")
     _check_pattern(vectorizer, untrusted)
+    words = vectorizer.stop_words
+    are_words = words is None or isinstance(words, str) or _are_strings(words)
+    _require(are_words, vectorizer, "stop_words must be strings")
+    # 2) texts
     if vectorizer.input != "content":  # it opens files that texts name
         untrusted.add(f"input={vectorizer.input!r}")
     try:
         codecs.lookup(vectorizer.encoding)
     except (LookupError, ValueError) as error:
         raise ValueError(f"{type(vectorizer).__name__}: {error}") from error
+    # 3) counts
     try:
         np.dtype(vectorizer.dtype)
     except TypeError as error:
         raise ValueError(f"{type(vectorizer).__name__}: dtype must be a type ({error})") from error
     _require(np.dtype(vectorizer.dtype).kind in "biuf", vectorizer, "dtype must be one of numbers")
-    words = vectorizer.stop_words
-    plain = words is None or isinstance(words, str) or all(isinstance(one, str) for one in words)
-    _require(plain, vectorizer, "stop_words must be strings")
 
 
 def _check_count_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
@@ -352,6 +383,7 @@ def _check_tfidf(transformer: Any, _: set[str]) -> None:
 
 def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
     """Check vocabularies, gates and word vectors."""
+    # 1) parameters
     shortest, longest = _check_ngram_range(vectorizer, "ngram_range")
     _check_pattern(vectorizer, untrusted)
     if vectorizer.characters is not None:
@@ -359,11 +391,14 @@ def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
     _number(vectorizer, "character_weight", 0.0)
     if not _is_fitted(vectorizer):
         return
-    names = "vocabulary_", "character_vocabulary_"
-    sizes = [_check_vocabulary(vectorizer, name, getattr(vectorizer, name, None)) for name in names]
-    _require(sizes[0] > 0, vectorizer, "vocabulary_ must have tokens")
-    without = vectorizer.characters is None and sizes[1] > 0
-    _require(not without, vectorizer, "character_vocabulary_ must be empty without characters")
+    # 2) vocabularies
+    sizes = {}
+    for name in ("vocabulary_", "character_vocabulary_"):
+        sizes[name] = _check_vocabulary(vectorizer, name, getattr(vectorizer, name, None))
+    _require(sizes["vocabulary_"] > 0, vectorizer, "vocabulary_ must have tokens")
+    is_usable = vectorizer.characters is not None or sizes["character_vocabulary_"] == 0
+    _require(is_usable, vectorizer, "character_vocabulary_ must be empty without characters")
+    # 3) gates
     known = _strings(vectorizer, "previous_words_")
     _require(sorted(known) == list(known), vectorizer, "previous_words_ must be sorted")
     _array(vectorizer, "previous_word_scores_", (len(known),))
@@ -371,6 +406,7 @@ def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
         _array(vectorizer, name, (longest - shortest + 1, N_CELLS))
     if "classes_" in vars(vectorizer):
         _check_classes(vectorizer)
+    # 4) word vectors
     vectors = getattr(vectorizer, "word_vectors_", None)
     is_fitted = vectors is None or (isinstance(vectors, WordVectors) and hasattr(vectors, "words_"))
     _require(is_fitted, vectorizer, "word_vectors_ must be None or fitted word vectors")
@@ -390,6 +426,7 @@ def _check_attention(classifier: Any, _: set[str]) -> None:
     """Check scores, values and embeddings of a fitted classifier of this package."""
     if not _is_fitted(classifier):
         return
+    # 1) the device, and the sizes of all arrays
     is_multilabel = getattr(classifier, "multilabel_", False)
     _require(is_multilabel in (False, True), classifier, "multilabel_ must be True or False")
     device = classifier.get_params().get("device", "cpu")
@@ -400,6 +437,7 @@ def _check_attention(classifier: Any, _: set[str]) -> None:
     is_indicator = is_multilabel or n_classes > 2
     n_tokens = int(_number(classifier, "n_features_in_", 1))
     shape = (n_classes, n_tokens) if is_indicator else (n_tokens,)
+    # 2) scores and values
     _array(classifier, "attention_scores_", (n_tokens,))
     # A model of one label has one row of values, or no rows.
     by_output = (n_tokens,) if n_outputs == 1 else shape
@@ -413,10 +451,12 @@ def _check_attention(classifier: Any, _: set[str]) -> None:
         _number(classifier, "cls_score_")
     if "entry_scale_" in vars(classifier):
         _number(classifier, "entry_scale_", np.finfo(float).tiny)
+    # 3) the selected tokens
     selected = _array(classifier, "selected_tokens_", (None,), "iu", 0)
     in_range = len(np.unique(selected)) == len(selected) and selected.max(initial=0) < n_tokens
     _require(in_range, classifier, f"selected_tokens_ must be different columns below {n_tokens:,}")
     _array(classifier, "selection_counts_", (len(selected),), "iuf", 0)
+    # 4) what only some models have
     if "feature_names_in_" in vars(classifier):
         _strings(classifier, "feature_names_in_", n_tokens)
     for name in ("C_", "token_vectors_scale_"):
@@ -457,6 +497,7 @@ def _check_embeddings(owner: Any, stored: Any, n_tokens: int, n_outputs: int) ->
 
 def _check_network(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     """Check the arrays of a fitted network of attention layers."""
+    # 1) the model, and its number of layers
     network = vars(classifier)["_network"]
     _require(type(network) is FittedNetwork, classifier, "its network must be a FittedNetwork")
     _check_model(network, n_tokens, n_outputs)
@@ -464,6 +505,7 @@ def _check_network(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     dimension = network.embeddings.matrix.shape[1]
     depth = network.n_layers, network.mlp
     _require(depth in {(1, False), (1, True), (2, False), (2, True)}, network, "unknown layers")
+    # 2) the arrays of these layers
     shapes: dict[str, tuple[int, ...]] = {}
     if network.n_layers == 2:
         shapes = dict.fromkeys(("first_key_query", "second_key_query"), (dimension, dimension))
@@ -497,6 +539,7 @@ def _check_model(model: FittedAttention, n_tokens: int, n_outputs: int) -> None:
 
 def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     """Check what a classifier remembers of the batches of `partial_fit`."""
+    # 1) statistics
     stream = vars(classifier)["_stream"]
     _require(type(stream) is Stream, classifier, "its memory of batches must be a Stream")
     n_classes = len(classifier.classes_)
@@ -511,16 +554,19 @@ def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     for name in ("total_weight", "token_weight", "n_entries"):
         _number(statistics, name, 0.0)
     _array(stream, "selection_counts", (n_tokens,), "iuf", 0)
+    # 2) the expansion of the losses
     memory = stream.memory
     _require(type(memory) is Memory, stream, "memory must be that of a batch")
     for name in ("center", "gradient", "curvature"):
         _array(memory, name, (n_tokens + 1, 1 + n_outputs))
     _number(memory, "loss")
     _require(memory.attend_cls in (False, True), memory, "attend_cls must be True or False")
+    # 3) numbers for the choice of C
     evidence = stream.evidence
     is_pair = isinstance(evidence, tuple | list) and len(evidence) == 2
-    is_pair = is_pair and all(isinstance(one, Real) and np.isfinite(float(one)) for one in evidence)
-    _require(is_pair, stream, "evidence must be two numbers")
+    has_numbers = is_pair and all(isinstance(one, Real) for one in evidence)
+    is_valid = has_numbers and bool(np.isfinite(np.array(evidence, dtype=np.float64)).all())
+    _require(is_valid, stream, "evidence must be two numbers")
     for name in ("C", "attention_C", "entry_scale"):
         if getattr(stream, name) is not None:
             _number(stream, name, np.finfo(float).tiny)
@@ -532,9 +578,8 @@ def _check_importance(transformer: Any, _: set[str]) -> None:
         return
     n_classes = _check_classes(transformer)
     n_tokens = int(_number(transformer, "n_features_in_", 1))
-    _array(
-        transformer, "token_importance_", (n_tokens,) if n_classes == 2 else (n_classes, n_tokens)
-    )
+    shape = (n_tokens,) if n_classes == 2 else (n_classes, n_tokens)
+    _array(transformer, "token_importance_", shape)
     _array(transformer, "token_totals_", (n_classes, n_tokens), least=0.0)
     _array(transformer, "class_weight_", (n_classes,), least=0.0)
     _array(transformer, "_support_mask", (n_tokens,), "b")
@@ -552,13 +597,14 @@ def _check_importance(transformer: Any, _: set[str]) -> None:
 
 def _check_named(owner: Any, name: str, length: int) -> list[Any]:
     """Return a list of tuples of this length, of which the first items are different names."""
+    what = f"{name} must be tuples of a name and an estimator"
     items: Any = getattr(owner, name, None)
-    is_list = isinstance(items, list) and len(items) > 0
-    is_list = is_list and all(isinstance(one, tuple) and len(one) == length for one in items)
-    names = [one[0] for one in items] if is_list else []
-    is_list = is_list and all(isinstance(one, str) for one in names)
-    is_list = is_list and len(set(names)) == len(names)
-    _require(is_list, owner, f"{name} must be tuples of a name and an estimator")
+    _require(isinstance(items, list) and len(items) > 0, owner, what)
+    names = []
+    for one in items:
+        _require(isinstance(one, tuple) and len(one) == length, owner, what)
+        names.append(one[0])
+    _require(_are_strings(names) and len(set(names)) == len(names), owner, what)
     return list(items)
 
 
@@ -569,28 +615,33 @@ def _check_step(owner: Any, step: Any) -> None:
 
 
 def _check_pipeline(pipeline: Any, _: set[str]) -> None:
+    """Check the names and types of a pipeline's steps."""
     for _name, step in _check_named(pipeline, "steps", 2):
         _check_step(pipeline, step)
 
 
 def _check_union(union: Any, _: set[str]) -> None:
+    """Check the names and types of a union's transformers."""
     for _name, transformer in _check_named(union, "transformer_list", 2):
         _check_step(union, transformer)
 
 
 def _check_columns(transformer: Any, _: set[str]) -> None:
     """Check a ColumnTransformer's parts, their columns and the names of columns."""
+    # 1) the parts, also those of a fit
     parts = _check_named(transformer, "transformers", 3)
     if _is_fitted(transformer):
         n_features = int(_number(transformer, "n_features_in_", 1))
         if "feature_names_in_" in vars(transformer):
             _strings(transformer, "feature_names_in_", n_features)
         parts += _check_named(transformer, "transformers_", 3)
+    # 2) their columns
     for name, part, columns in parts:
         _check_step(transformer, part)
         is_known = isinstance(columns, str | int | list | slice | np.ndarray) or callable(columns)
         is_known = is_known and not isinstance(columns, type)
         _require(is_known, transformer, f"columns of {name!r} must be names, numbers or a mask")
+        # A data frame's columns are found by name only if their names are stored.
         chosen = [columns] if isinstance(columns, str) else columns
         by_name = isinstance(chosen, list) and any(isinstance(one, str) for one in chosen)
         unnamed = _is_fitted(transformer) and "feature_names_in_" not in vars(transformer)
@@ -606,9 +657,8 @@ def _check_linear(classifier: Any, _: set[str]) -> None:
     rows = 1 if n_classes == 2 else n_classes
     n_features = int(_number(classifier, "n_features_in_", 1))
     if sparse.issparse(classifier.coef_):
-        _require(
-            classifier.coef_.shape == (rows, n_features), classifier, "coef_ has a wrong shape"
-        )
+        has_shape = classifier.coef_.shape == (rows, n_features)
+        _require(has_shape, classifier, "coef_ has a wrong shape")
     else:
         _array(classifier, "coef_", (rows, n_features))
     if isinstance(classifier.intercept_, np.ndarray):
@@ -650,17 +700,20 @@ _CHECKS: dict[type, Callable[[Any, set[str]], None]] = {
 
 def _example(model: Any) -> Any:
     """Return documents that a model must be able to take, None if they are not known."""
+    # 1) of the first of several parts
     if isinstance(model, Pipeline | FeatureUnion):
         parts = model.steps if isinstance(model, Pipeline) else model.transformer_list
         steps = [step for _, step in parts if isinstance(step, BaseEstimator)]
         return _example(steps[0]) if steps else None
     if isinstance(model, ColumnTransformer):
         return _example_table(model)
+    # 2) texts
     if isinstance(model, CountVectorizer | ContextVectorizer):
         vocabulary = getattr(model, "vocabulary_", None)
         return None if vocabulary is None else [" ".join(list(vocabulary)[:5]), ""]
     if isinstance(model, HashingVectorizer):
         return ["some words", ""]
+    # 3) counts
     known = BaseAttentionClassifier | TokenImportanceTransformer | TfidfTransformer
     known |= LogisticRegression | LinearClassifierMixin | MultinomialNB
     n_features = vars(model).get("n_features_in_") if isinstance(model, known) else None
@@ -677,25 +730,32 @@ def _example_table(model: Any) -> pd.DataFrame | None:
         return None
     columns: dict[str, Any] = {name: [0.0, 0.0] for name in names.tolist()}
     for _, part, of_part in model.transformers_:
-        if isinstance(part, Pipeline):
-            part = part.steps[0][1]
-        if not isinstance(part, BaseEstimator):
+        first = part.steps[0][1] if isinstance(part, Pipeline) else part
+        if not isinstance(first, BaseEstimator):  # "drop" or "passthrough"
             continue
         places = [of_part] if isinstance(of_part, str) else of_part
         if not (isinstance(places, list) and set(places) <= set(columns)):
             return None
-        if isinstance(part, CountVectorizer | ContextVectorizer | HashingVectorizer):
-            values = [_example(part)] * len(places)
-        elif isinstance(part, MaxAbsScaler | Normalizer):
-            values = [[1.0, 0.0]] * len(places)
-        elif isinstance(part, StandardScaler | MinMaxScaler):
-            name = "data_min_" if isinstance(part, MinMaxScaler) else "mean_"
-            known = getattr(part, name, None)
-            known = np.zeros(len(places)) if known is None else known
-            values = [[float(one)] * 2 for one in known]
-        elif isinstance(part, OneHotEncoder):
-            values = [[one[0], one[0]] for one in part.categories_]
-        else:
+        values = _example_columns(first, len(places))
+        if values is None:
             return None
         columns.update(zip(places, values, strict=True))
     return pd.DataFrame(columns)
+
+
+def _example_columns(transformer: Any, n_columns: int) -> list[Any] | None:
+    """Return columns of two rows that a transformer must be able to take, None if not known."""
+    if isinstance(transformer, CountVectorizer | ContextVectorizer | HashingVectorizer):
+        return [_example(transformer)] * n_columns
+    if isinstance(transformer, MaxAbsScaler | Normalizer):
+        return [[1.0, 0.0]] * n_columns
+    if isinstance(transformer, OneHotEncoder):
+        return [[categories[0]] * 2 for categories in transformer.categories_]
+    if isinstance(transformer, StandardScaler | MinMaxScaler):
+        # Numbers that scaling turns into 0, so that the classifier gets none below it.
+        name = "data_min_" if isinstance(transformer, MinMaxScaler) else "mean_"
+        numbers = getattr(transformer, name, None)
+        if numbers is None:
+            numbers = np.zeros(n_columns)
+        return [[float(number)] * 2 for number in numbers]
+    return None
