@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 # The planned home of the documentation: nothing is there yet.
 _SITE = "https://sklearn-clsattn.readthedocs.io/en/stable"
 
+# The modules of the estimators, and the modules that are public names themselves.
 _HOME = {
     "ChunkedCounts": "._chunked_counts",
     "ClsAttentionClassifier": "._classifier",
@@ -34,13 +35,13 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator on first use, which keeps the command line's help fast."""
+    """Import an estimator or a module on first use, which keeps the command line's help fast."""
     if name in _SUBMODULES:
         return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
+    globals()[name] = value  # so that the next use does not come here
     return value
 
 

@@ -47,13 +47,9 @@ class TokenVectors:
 
     def __getitem__(self, columns: NDArray[np.intp]) -> Self:
         """Return the vectors of some columns, which become 0, 1, 2, ..."""
-        # 1) where each column would stand among the tokens with vectors
-        place = np.searchsorted(self.tokens, columns)
-        has_vector = place < len(self.tokens)
-        # 2) whether it stands there
-        has_vector[has_vector] = self.tokens[place[has_vector]] == columns[has_vector]
-        tokens = np.flatnonzero(has_vector)
-        return type(self)(tokens, self.matrix[place[has_vector]], len(columns))
+        has_vector = np.isin(columns, self.tokens)
+        rows = np.searchsorted(self.tokens, columns[has_vector])
+        return type(self)(np.flatnonzero(has_vector), self.matrix[rows], len(columns))
 
 
 @dataclass(eq=False)
@@ -121,6 +117,7 @@ def with_columns_of(X: Any, columns: NDArray[np.intp]) -> Any:
     """Return some of the columns of bags or a CSR matrix, in this order."""
     if not isinstance(X, Bags):
         return X[:, columns]
+    # Vectors and row lengths would be those of all columns.
     return Bags(X.left, X.right[:, columns], X.units)
 
 
@@ -133,10 +130,12 @@ def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
         left, units = without_unused_columns(X.left)
         right, columns = without_unused_columns(X.right[units])
         return Bags(left, right, X.units[units], row_lengths=X.row_lengths), columns
+    # 1) the columns to keep
     is_used = np.bincount(X.indices, minlength=X.shape[1]) > 0
     if not is_used.any():
         is_used[:1] = True  # a matrix needs a column
     columns = np.flatnonzero(is_used)
+    # 2) the same entries, in columns numbered anew
     new_numbers = np.cumsum(is_used, dtype=X.indices.dtype) - 1
     arrays = (X.data, new_numbers[X.indices], X.indptr)
     return sp.csr_array(arrays, shape=(X.shape[0], len(columns))), columns

@@ -118,7 +118,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             Labels from `classes_`; for several labels, 1 for each with a probability above 0.5.
         """
         if self.multilabel_:
-            return (self.decision_function(X) > 0).astype(np.intp)
+            has_label = self.decision_function(X) > 0  # where its probability is above 0.5
+            return has_label.astype(np.intp)
         fitted, X = self._checked(X)
         return self.classes_[fitted.most_probable(X)]
 
@@ -145,6 +146,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     def _prior_shift(self, priors: ArrayLike) -> Array:
         """Return the shift of decisions by other priors, a number or (n_classes,) of them."""
+        # 1) the priors, which must be frequencies of all classes
         frequencies = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
         if self.multilabel_:
             requirement = "between 0 and 1"
@@ -158,10 +160,13 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
                 f"priors must be {len(self.class_prior_)} numbers {requirement}, one for each "
                 f"of {self.classes_.tolist()}, got {priors!r}."
             )
+        # 2) their distance from those in training, in the units of the decisions
         if self.multilabel_:
             return np.asarray(logit(frequencies) - logit(self.class_prior_))
         shift = np.log(frequencies) - np.log(self.class_prior_)
-        return np.asarray(shift[1] - shift[0] if len(self.intercept_) == 1 else shift)
+        if len(self.intercept_) == 1:  # the decision is the log-odds of two classes
+            return np.asarray(shift[1] - shift[0])
+        return np.asarray(shift)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probability of each class.
@@ -176,7 +181,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         decision = self.decision_function(X)
         if self.multilabel_:
             return np.asarray(log_expit(decision))
-        if decision.ndim == 1:
+        if decision.ndim == 1:  # the log-odds of two classes
             return np.column_stack([log_expit(-decision), log_expit(decision)])
         return log_softmax(decision, axis=1)
 
@@ -382,9 +387,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         entry_scale: float | None,
     ) -> None:
         """Store the fitted attributes."""
-        for name in list(vars(self)):  # from an earlier fit, perhaps with other parameters
+        # 1) none of an earlier fit, perhaps with other parameters, stays
+        for name in list(vars(self)):
             if name.endswith("_") and not name.endswith("_in_"):
                 del self.__dict__[name]
+        # 2) the classes, the course of training and the model
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)  # scikit-learn requires at least 1
         self.loss_curve_ = np.array(result.loss_curve)
@@ -392,8 +399,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             self.multilabel_ = True
         self.__dict__.update(result.attributes)
         self.__dict__.update(self._model_attributes(result.model, entry_scale))
+        # 3) the statistics of the training documents
         self.token_importance_ = statistics.importance
         self.class_prior_ = statistics.priors
+        # 4) the selected tokens, most often selected first
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
@@ -402,7 +411,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         self, model: FittedAttention, entry_scale: float | None
     ) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs."""
-        values = model.values
+        values = model.values  # (n_tokens, n_outputs)
         attributes = {
             "attention_scores_": model.scores,
             "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,

@@ -54,7 +54,7 @@ def fit_task(
     in it clears up after an error.
     """
     if not hasattr(estimator, "_init_callback_context"):
-        yield FitTask(estimator, None, 0)
+        yield FitTask(estimator, None, 0)  # scikit-learn before 1.9
         return
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
@@ -62,5 +62,5 @@ def fit_task(
     context.call_on_fit_task_begin(**data)
     task = FitTask(estimator, context, max_iter)
     yield task
-    task.end_iteration()
+    task.end_iteration()  # the one that has begun: a fit may end before `max_iter`
     context.call_on_fit_task_end(**data, reconstruction_attributes={})

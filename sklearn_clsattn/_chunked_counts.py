@@ -31,10 +31,11 @@ from ._training import Summary, joined, summary_of
 from ._validation import checked_part
 from ._writing import written_whole
 
-_FORMAT = 5
+_FORMAT = 5  # of the files; a folder of any other format is refused
 _HEADER = "corpus.json"
 _MARK = "INCOMPLETE"
 _CLASSES = "classes.npy"
+# A chunk's files: its counts are stored twice, by rows and by columns, so that no fit transposes.
 _ARRAYS = (
     "targets",
     "weights",
@@ -48,6 +49,7 @@ _ARRAYS = (
 # The default number of entries in a chunk: the first, or the second per token if that is more.
 _LEAST_CHUNK = 4_000_000
 _CHUNK_PER_TOKEN = 8
+_OVERFULL = 1.1  # how much larger than asked a chunk may be
 
 
 @public("sklearn_clsattn")
@@ -94,6 +96,7 @@ class ChunkedCounts:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        # 1) the header
         self.path = Path(path).expanduser()
         if (self.path / _MARK).exists():
             raise ValueError(
@@ -113,10 +116,12 @@ class ChunkedCounts:
             largest = header["largest"]
             kind = header["targets"]
             labels_are_objects = header["labels_are_objects"]
+        # 2) the labels, in the order of their codes, and the classes
         labels = self._array(_CLASSES, WeakSet())
         self._labels = labels.astype(object if labels_are_objects else labels.dtype)
         has_codes = kind == "one label per document"
         self.classes = np.sort(self._labels) if has_codes else self._labels
+        # 3) what a fit needs to know before it reads a chunk
         values = np.empty(0, np.intp) if has_codes else np.empty((0, len(labels)))
         targets = Targets(self.classes, values, multilabel=kind == "several labels")
         self._summary = Summary(
@@ -160,6 +165,7 @@ class ChunkedCounts:
         counts : ChunkedCounts
             The folder, opened.
         """
+        # 1) checks before anything is written
         folder = Path(path).expanduser()
         if chunk_entries is not None:
             check_scalar(chunk_entries, "chunk_entries", Integral, min_val=1)
@@ -169,6 +175,7 @@ class ChunkedCounts:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise FileExistsError(f"{folder} is not empty: choose another name or remove it.")
+        # 2) the chunks, batch by batch
         (folder / _MARK).write_text("This folder is being written, or writing stopped early.\n")
         writer = _Writer(folder, vectorizer, chunk_entries, classes)
         for number, batch in enumerate(batches):
@@ -186,7 +193,8 @@ class ChunkedCounts:
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
         """Yield the counts, labels (or columns of y) and document weights of each chunk."""
-        for chunk in map(self._chunk, range(len(self))):
+        for number in range(len(self)):
+            chunk = self._chunk(number)
             targets = chunk.targets
             y = targets.classes[targets.values] if targets.has_codes else targets.values
             yield chunk.X, y, chunk.weights
@@ -206,35 +214,42 @@ class ChunkedCounts:
     def opened(self) -> Iterator[tuple[Corpus, Summary]]:
         """Lock the documents for one fit, and yield them with their summary."""
         with self._lock:
-            corpus = Corpus([*map(self._chunk, range(len(self)))])
-            yield corpus, self._summary
+            chunks = [self._chunk(number) for number in range(len(self))]
+            yield Corpus(chunks), self._summary
 
     def _chunk(self, number: int) -> Chunk:
         """Return a memory-mapped chunk, which is checked when it is first read."""
         if number not in self._chunks:
-            maps: WeakSet[mmap.mmap] = WeakSet()
-            arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            targets = self._targets(arrays["targets"])
-            rows = _stored_csr(arrays, "rows", self.shape[1])
-            columns = _stored_csr(arrays, "columns", len(targets))
-            with _intact(self.path / _file(number, "targets")):
-                rows.check_format()  # indices out of bounds would crash the process
-                columns.check_format()
-                shape = (len(targets), self.shape[1])
-                has_shape = rows.shape == shape and columns.shape == shape[::-1]
-                if not (has_shape and _is_valid(targets)):
-                    raise ValueError("its sizes do not match the other files")
-            self._chunks[number] = Chunk(
-                X=rows,
-                targets=targets,
-                weights=arrays["weights"],
-                number=number,
-                transposed=columns,
-                spill=partial(_spill, self.path, maps),
-                unload=partial(_unload, maps),
-            )
+            self._chunks[number] = self._read_chunk(number)
             self._chunks[number].unload()
         return self._chunks[number]
+
+    def _read_chunk(self, number: int) -> Chunk:
+        """Return a memory-mapped chunk of intact files."""
+        # 1) its arrays
+        maps: WeakSet[mmap.mmap] = WeakSet()
+        arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
+        targets = self._targets(arrays["targets"])
+        rows = _stored_csr(arrays, "rows", self.shape[1])
+        columns = _stored_csr(arrays, "columns", len(targets))
+        # 2) checks
+        with _intact(self.path / _file(number, "targets")):
+            rows.check_format()  # indices out of bounds would crash the process
+            columns.check_format()
+            shape = (len(targets), self.shape[1])
+            has_shape = rows.shape == shape and columns.shape == shape[::-1]
+            if not (has_shape and _is_valid(targets)):
+                raise ValueError("its sizes do not match the other files")
+        # 3) the chunk
+        return Chunk(
+            X=rows,
+            targets=targets,
+            weights=arrays["weights"],
+            number=number,
+            transposed=columns,
+            spill=partial(_spill, self.path, maps),
+            unload=partial(_unload, maps),
+        )
 
     def _targets(self, values: NDArray[Any]) -> Targets:
         """Return targets given by codes or shares."""
@@ -257,13 +272,15 @@ class _Writer:
         self._size = chunk_entries
         self._classes = classes
         self._waiting: list[tuple[Any, NDArray[Any], NDArray[np.float64]]] = []
-        self._codes: dict[Any, int] = {}
+        self._n_waiting = 0  # entries
+        self._codes: dict[Any, int] = {}  # of labels, in the order in which they come
         self._labels: list[NDArray[Any]] = []
         self._summary: Summary | None = None
         self._n_chunks = 0
 
     def add(self, batch: Any) -> None:
         """Add a batch."""
+        # 1) validated counts, targets and weights
         if not (isinstance(batch, tuple | list) and len(batch) in (2, 3)):
             raise TypeError(
                 f"Expected (X, y) or (X, y, sample_weight), got a {type(batch).__name__}."
@@ -276,23 +293,27 @@ class _Writer:
         X, targets, weights, names = checked_part(
             X, y, sample_weight, "ChunkedCounts", self._classes
         )
+        # 2) the summary of all batches
         summary = summary_of(X, targets, names)
         self._summary = summary if self._summary is None else joined([self._summary, summary])
+        # 3) parts that wait until there are enough for a chunk
         values = self._numbered(targets) if targets.has_codes else targets.values
         if self._size is None:
             self._size = max(_LEAST_CHUNK, _CHUNK_PER_TOKEN * X.shape[1])
         for rows, part in row_blocks(X, self._size):
-            if sum(waiting[0].nnz for waiting in self._waiting) + part.nnz > 1.1 * self._size:
+            if self._n_waiting + part.nnz > _OVERFULL * self._size:
                 self._flush()
             self._waiting.append((part, values[rows], weights[rows]))
+            self._n_waiting += part.nnz
 
     def _numbered(self, targets: Targets) -> NDArray[np.int32]:
         """Return codes, (n_documents,), of labels in the order in which they come."""
-        known, classes = self._codes, targets.classes
-        numbers = [known.setdefault(label, len(known)) for label in classes.tolist()]
-        if len(classes):
-            self._labels.append(classes)
-        return np.array(numbers, np.int32)[targets.values]
+        codes = []
+        for label in targets.classes.tolist():
+            codes.append(self._codes.setdefault(label, len(self._codes)))
+        if len(codes):
+            self._labels.append(targets.classes)
+        return np.array(codes, np.int32)[targets.values]
 
     def finish(self) -> None:
         """Write the last chunk and the header."""
@@ -300,13 +321,17 @@ class _Writer:
         summary = self._summary
         if summary is None or not summary.shape[0]:
             raise ValueError("The batches have no documents: expected at least one.")
+        # 1) the labels; with codes, in their order
         labels = summary.targets.classes
         if summary.targets.has_codes:
             labels = np.concatenate(self._labels)
             codes = [self._codes[label] for label in labels.tolist()]
-            labels = labels[np.unique(codes, return_index=True)[1]]
+            _, first_of_code = np.unique(codes, return_index=True)
+            labels = labels[first_of_code]
+        # Arrays of objects would be pickled.
         plain = labels.astype(str) if labels.dtype == object else labels
         np.save(self._folder / _CLASSES, plain)
+        # 2) the header
         header = {
             "format": _FORMAT,
             "shape": summary.shape,
@@ -326,12 +351,15 @@ class _Writer:
         """Write the waiting documents as one chunk."""
         if not self._waiting:
             return
+        # 1) one matrix, of the smallest type that holds its integers
         parts, values, weights = zip(*self._waiting, strict=True)
         self._waiting = []
+        self._n_waiting = 0
         X = sparse.csr_array(sparse.vstack(parts, format="csr"))
-        del parts
+        del parts  # the largest arrays in memory
         if X.dtype.kind in "biu":
             X.data = X.data.astype(np.min_scalar_type(X.data.max(initial=0)))
+        # 2) its files
         (self._folder / _file(self._n_chunks, "")).parent.mkdir()
         self._save("targets", np.concatenate(values))
         self._save("weights", np.concatenate(weights))
@@ -356,7 +384,8 @@ def _is_valid(targets: Targets) -> bool:
     """Return whether codes are those of classes, and shares probabilities or 0 and 1."""
     values = targets.values
     if targets.has_codes:
-        return all(0 <= code < targets.n_classes for code in np.unique(values).tolist())
+        is_code = (values >= 0) & (values < targets.n_classes)
+        return values.dtype.kind in "iu" and bool(is_code.all())
     if values.shape != (len(values), targets.n_classes) or values.dtype != np.float64:
         return False
     if targets.multilabel:

@@ -351,7 +351,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         if isinstance(X, Bags) and X.vectors is not None:
             raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
-        stream: Stream | None = getattr(self, "_stream", None)
+        # 1) the batch, with targets among the classes of the first one
+        stream: Stream | None = getattr(self, "_stream", None)  # None in the first call
         device = resolve_device(self.device)
         known = None if stream is None else self.classes_
         names = self._names_of_probabilities(y, classes, known)
@@ -364,11 +365,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             targets = encode_batch(labels, classes, known)
         else:
             targets = encode_columns(y, labels, names, known)
+        # 2) the memory of earlier batches
         if stream is None:
             stream = Stream.empty(targets.n_classes, csr.shape[1], multilabel=targets.multilabel)
         elif targets.multilabel != self.multilabel_:
             before = "several labels" if self.multilabel_ else "one label"
             raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
+        # 3) training on both
         batch, _ = documents_in_memory(
             self,
             csr,
@@ -382,6 +385,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
             check_finite(result)
+        # 4) the model and the new memory
         self._store(
             result, targets.classes, kept.statistics, kept.selection_counts, kept.entry_scale
         )
@@ -399,9 +403,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             return None
         if not has_probabilities(y) and (known is None or self.multilabel_):
             return None
-        if classes is not None or known is None or hasattr(y, "columns"):
-            return column_names(y) if classes is None else classes
-        return known
+        if classes is not None:
+            return classes
+        if known is None or hasattr(y, "columns"):
+            return column_names(y)
+        return known  # in whose order columns without names are
 
     def cls_attention(self, X: Any) -> NDArray[np.float64]:
         """Return the share of attention that ``<cls>`` keeps: how uninformative a document is.
@@ -450,6 +456,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "tol": self.tol,
             "scaling": self.token_scaling,
         }
+        # The core chooses what is None.
         for name, value in settings.items():
             if value == "auto":
                 settings[name] = None
@@ -463,7 +470,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         scale = None if self.token_vectors_scale == "auto" else self.token_vectors_scale
         if vectors is not None:
             return {"vectors": vectors, "scale": scale}
-        if scale:
+        if scale:  # a number, which asks for vectors
             warn_user(
                 f"token_vectors_scale={scale} has no effect, because fit got no token_vectors."
             )

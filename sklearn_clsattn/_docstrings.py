@@ -96,10 +96,12 @@ def documented(thing: Documented, texts: dict[str, str] = TEXTS) -> Documented:
 
     The replacements are the entries of `texts`.
     """
-    methods = vars(thing).values() if inspect.isclass(thing) else ()
-    documents: list[Any] = [thing, *filter(inspect.isfunction, methods)]
+    documents: list[Any] = [thing]
+    if inspect.isclass(thing):
+        documents += filter(inspect.isfunction, vars(thing).values())  # its own methods
     for one in documents:
         doc = inspect.cleandoc(one.__doc__ or "")
+        # The texts' order counts: that of "attributes" has "{tokens}" in it.
         for name, text in texts.items():
             doc = doc.replace(f"{{{name}}}", text.strip())
         one.__doc__ = doc
