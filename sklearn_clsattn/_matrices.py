@@ -35,7 +35,8 @@ def is_plain(X: Any, n_features: int) -> bool:
     if isinstance(X, Bags):
         are_plain = is_plain(X.left, X.left.shape[1]) and is_plain(X.right, n_features)
         return X.shape[1] == n_features and are_plain
-    if not (
+    # 1) the format, the sizes and the sign of the entries
+    has_form = (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2
         and X.shape[0] > 0
@@ -43,8 +44,10 @@ def is_plain(X: Any, n_features: int) -> bool:
         and X.dtype in _PLAIN_DTYPES
         and len(X.data) == X.nnz
         and X.data.min(initial=1) > 0
-    ):
+    )
+    if not has_form:
         return False
+    # 2) the entries: integers each stored once, other numbers finite
     if X.dtype.kind == "i":
         return bool(X.has_canonical_format)
     with np.errstate(over="ignore"):
@@ -59,11 +62,14 @@ def as_csr(X: Any) -> Any:
     """
     if isinstance(X, Bags):
         return X
+    # 1) the format
     X = native(X)
     if not sp.issparse(X):
-        half = X.dtype == np.float16  # SciPy has no sparse arrays of this type
-        X = sp.csr_array(X.astype(np.float32) if half else X)
+        if X.dtype == np.float16:  # SciPy has no sparse arrays of this type
+            X = X.astype(np.float32)
+        X = sp.csr_array(X)
     X = X.tocsr()
+    # 2) the entries, whose arrays may be longer than what is in use
     if len(X.data) > X.nnz or not X.data.min(initial=1) > 0:
         X = X.copy()
         X.eliminate_zeros()
@@ -106,9 +112,11 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
         for rows, left in left_blocks(X, n_entries):
             yield rows, left @ X.right
         return
+    # 1) the rows in which blocks begin
     indptr = X.indptr
-    bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
-    bounds = sorted({0, *bounds, X.shape[0]})
+    targets = range(n_entries, indptr[-1], n_entries)
+    bounds = sorted({0, *np.searchsorted(indptr, targets).tolist(), X.shape[0]})
+    # 2) the blocks
     for start, stop in pairwise(bounds):
         entries = slice(int(indptr[start]), int(indptr[stop]))
         starts = indptr[start : stop + 1] - indptr[start]
@@ -119,10 +127,12 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
 def left_blocks(bags: Bags, n_entries: int) -> Iterator[tuple[slice, Any]]:
     """Yield slices of rows and the left matrix's rows, whose products have some `n_entries`."""
     left = bags.left
-    lengths = np.diff(bags.right.indptr)
-    n_occurrences = np.bincount(left.indices, minlength=len(lengths))
-    n_products = int(n_occurrences @ lengths)
-    yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(n_products, 1))))
+    # Each entry of the left matrix becomes as many entries as its unit has.
+    unit_lengths = np.diff(bags.right.indptr)
+    n_occurrences = np.bincount(left.indices, minlength=len(unit_lengths))
+    n_products = int(n_occurrences @ unit_lengths)
+    n_left_entries = int(n_entries * left.nnz / max(n_products, 1))
+    yield from row_blocks(left, max(1, n_left_entries))
 
 
 def as_configured(X: Any) -> Any:
@@ -166,7 +176,7 @@ def reduced_rows(
 ) -> NDArray[Any]:
     """Reduce the entries of each row with a ufunc; the result has the type of `empty`."""
     results = np.full((len(indptr) - 1, *entries.shape[1:]), empty)
-    filled = np.flatnonzero(np.diff(indptr))
+    filled = np.flatnonzero(np.diff(indptr))  # reduceat gives an empty row an entry of the next
     if len(filled):
         results[filled] = reduce.reduceat(entries, indptr[filled], axis=0)
     return results
@@ -182,7 +192,7 @@ def row_totals(X: Any) -> NDArray[np.float64]:
     """Return the sum of each row of a CSR matrix, computed in float64."""
     if isinstance(X, Bags):
         return np.asarray(X @ np.ones(X.shape[1]))
-    sums = [np.zeros(0)]
+    sums = [np.zeros(0)]  # of a matrix without rows
     for _, part in row_blocks(X):
         sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
     return np.concatenate(sums)
@@ -209,7 +219,9 @@ def log_damp_entries(
 
     Few different integers are looked up in a table.
     """
-    out = np.empty(entries.shape, dtype) if out is None else out
+    if out is None:
+        out = np.empty(entries.shape, dtype)
+    # 1) integers, first those that are all 1
     if entries.dtype.kind in "iu":
         if len(entries) and (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all():
             out.fill(log_damp_entries(np.arange(2.0), scale)[1])
@@ -219,6 +231,7 @@ def log_damp_entries(
             table = log_damp_entries(np.arange(largest + 1.0), scale)
             # "clip" skips the check of bounds.
             return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
+    # 2) other numbers, in double precision
     logs = out if out.dtype == np.float64 else np.empty(entries.shape)
     with np.errstate(over="ignore"):
         np.divide(entries, scale, out=logs, dtype=np.float64)

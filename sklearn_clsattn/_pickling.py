@@ -24,6 +24,7 @@ _MODULES = {
     "VectorEmbeddings": "_core.fitted",
     "FittedNetwork": "paper._fitted_network",
 }
+# Keys of the dictionaries in which state is saved.
 _KIND = "_kind"
 _VERSIONS = "_saved_with"
 _VOCABULARY = "Vocabulary"
@@ -36,6 +37,7 @@ def public(module: str) -> Callable[[Kind], Kind]:
 
     def decorate(kind: Kind) -> Kind:
         home = sys.modules[kind.__module__]
+        # doctest looks only at classes of a module's own, and at what is in its `__test__`.
         home.__dict__.setdefault("__test__", {})[kind.__name__] = kind
         kind.__module__ = module
         return kind
@@ -51,14 +53,16 @@ class SavedMixin:
 
     def _keep(self, parameters: dict[str, Any]) -> None:
         """Store the parameters of a constructor, its ``locals()``."""
-        self.__dict__.update({name: parameters[name] for name in parameters if name != "self"})
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
-        plain = {name: _plain(value) for name, value in state.items()}
-        for name, value in plain.items():
-            if name.endswith("vocabulary_"):
-                plain[name] = _packed_vocabulary(value)
+        plain = {}
+        for name, value in state.items():
+            is_vocabulary = name.endswith("vocabulary_")
+            plain[name] = _packed_vocabulary(value) if is_vocabulary else _plain(value)
         plain[_VERSIONS] = _versions()
         return plain
 
@@ -100,10 +104,12 @@ def _packed_vocabulary(vocabulary: Any) -> Any:
     dictionary of strings, numbered from 0 on, is returned as it is, and so are strings with both
     halves of a surrogate pair, of which JSON makes one character.
     """
-    if not isinstance(vocabulary, dict) or not all(isinstance(term, str) for term in vocabulary):
+    has_strings = isinstance(vocabulary, dict) and all(isinstance(one, str) for one in vocabulary)
+    if not has_strings:
         return vocabulary
     terms: list[str] = sorted(vocabulary, key=vocabulary.__getitem__)
-    if [vocabulary[term] for term in terms] != list(range(len(terms))):
+    columns = [vocabulary[term] for term in terms]
+    if columns != list(range(len(terms))):
         return vocabulary
     if _SURROGATE_PAIR.search("\n".join(terms)):
         return vocabulary
@@ -115,7 +121,7 @@ def _unpacked_vocabulary(text: Any) -> dict[str, int]:
     terms = json.loads(text)
     if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
         raise ValueError("expected the terms of a vocabulary")
-    vocabulary = {term: column for column, term in enumerate(terms)}
+    vocabulary = dict(zip(terms, range(len(terms)), strict=True))
     if len(vocabulary) != len(terms):
         raise ValueError("expected different terms in a vocabulary")
     return vocabulary
@@ -129,4 +135,5 @@ def _restored(value: Any) -> Any:
         return value
     content = {name: _restored(one) for name, one in value.items()}
     name = content.pop(_KIND)
-    return getattr(import_module(f"{__package__}.{_MODULES[name]}"), name)(**content)
+    module = import_module(f"{__package__}.{_MODULES[name]}")
+    return getattr(module, name)(**content)

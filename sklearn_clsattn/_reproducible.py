@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -22,12 +23,14 @@ def reproducible_archive(content: bytes, level: int) -> bytes:
     These are addresses of objects, which name files and show which objects are the same, dates,
     and the order of sets.
     """
+    # 1) the schema and the files, with numbers for addresses
     with ZipFile(io.BytesIO(content)) as archive:
         schema = json.loads(archive.read(_SCHEMA))
-        _Numbering().renumber(schema)
+        _number_objects(schema)
         files = _rename_files(schema)
         members = {files[name]: archive.read(name) for name in files}
     members[_SCHEMA] = json.dumps(schema).encode()
+    # 2) an archive of them, without dates
     made = io.BytesIO()
     with ZipFile(made, "w") as archive:
         for name, member in members.items():
@@ -38,34 +41,35 @@ def reproducible_archive(content: bytes, level: int) -> bytes:
     return made.getvalue()
 
 
-class _Numbering:
-    """Numbers of objects in the order in which a schema first names them."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
-
-    def renumber(self, node: Any) -> None:
-        """Replace the addresses of objects in a schema by numbers from 1 on, in place."""
-        waiting = [node]
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, list):
-                waiting.extend(reversed(part))
-                continue
-            if not isinstance(part, dict):
-                continue
-            if part.get("__loader__") in _UNCHANGING:
-                part.pop("__id__", None)
-            elif isinstance(part.get("__id__"), int):
-                address = part["__id__"]
-                part["__id__"] = self._numbers.setdefault(address, len(self._numbers) + 1)
-            if part.get("__loader__") == "ObjectNode" and isinstance(part.get("content"), dict):
-                attributes = part["content"].get("content", {})
-                if _ADDRESS in attributes:
-                    attributes[_ADDRESS]["content"] = "0"
-            if part.get("__class__") in _UNORDERED and isinstance(part.get("content"), list):
-                part["content"].sort(key=_plain_content)
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield the dictionaries in a schema in the order in which they are written."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend(reversed(part))
+        elif isinstance(part, dict):
+            yield part
             waiting.extend(reversed(list(part.values())))
+
+
+def _number_objects(schema: Any) -> None:
+    """Replace the addresses of objects in a schema by numbers from 1 on, in place."""
+    numbers: dict[int, int] = {}  # in the order in which the schema first names the objects
+    for node in _nodes(schema):
+        # 1) the address of the object itself
+        if node.get("__loader__") in _UNCHANGING:
+            node.pop("__id__", None)
+        elif isinstance(node.get("__id__"), int):
+            node["__id__"] = numbers.setdefault(node["__id__"], len(numbers) + 1)
+        # 2) an address among its attributes
+        if node.get("__loader__") == "ObjectNode" and isinstance(node.get("content"), dict):
+            attributes = node["content"].get("content", {})
+            if _ADDRESS in attributes:
+                attributes[_ADDRESS]["content"] = "0"
+        # 3) the order of a set
+        if node.get("__class__") in _UNORDERED and isinstance(node.get("content"), list):
+            node["content"].sort(key=_plain_content)
 
 
 def _plain_content(node: Any) -> str:
@@ -76,15 +80,9 @@ def _plain_content(node: Any) -> str:
 def _rename_files(schema: Any) -> dict[str, str]:
     """Number the files that a schema names, in place; return the new names by the old ones."""
     names: dict[str, str] = {}
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting.extend(reversed(part))
-        elif isinstance(part, dict):
-            old = part.get("file")
-            if isinstance(old, str) and "__loader__" in part:
-                suffix = old.rpartition(".")[2]
-                part["file"] = names.setdefault(old, f"{len(names)}.{suffix}")
-            waiting.extend(reversed(list(part.values())))
+    for node in _nodes(schema):
+        old = node.get("file")
+        if isinstance(old, str) and "__loader__" in node:
+            suffix = old.rpartition(".")[2]
+            node["file"] = names.setdefault(old, f"{len(names)}.{suffix}")
     return names

@@ -126,6 +126,7 @@ class Targets:
         """
         if self.has_codes:
             return self, weights * factors[self.values]
+        # The shares of copies that count more become larger.
         by_class = self.values * factors
         totals = by_class.sum(axis=1)
         return replace(self, values=_shares(by_class, totals)), weights * totals
@@ -171,8 +172,10 @@ class Targets:
         The result is (n_documents, n_classes + 1): the last is for documents without labels.
         Labels may be equally rare.
         """
+        # 1) the weight of all documents with a label, for each document that has it
         has_label = self.values > 0
         sizes = np.where(has_label, weights @ self.values, np.inf)
+        # 2) whether it is the smallest of the document's
         smallest = sizes.min(axis=1, initial=np.inf)
         rarest = has_label & (sizes <= (1.0 + _ROUNDING) * smallest[:, None])
         return np.column_stack([rarest, ~has_label.any(axis=1)])

@@ -38,7 +38,7 @@ _LEAST = 1e-20
 # A fit takes some 160 bytes for each value, measured from 2 to 20 million values.
 _BYTES_OF_A_VALUE = 160
 _MANY_VALUES = 40_000_000
-# Their lines are not the user's.
+# Warnings point to the first line outside these, which is the user's.
 _LIBRARIES = ("sklearn_clsattn", "sklearn", "joblib")
 _OUTLYING = 50.0  # the mean entry over the median, above which few entries outweigh all others
 
@@ -78,6 +78,7 @@ def summary_of(X: Any, targets: Targets, names: list[str] | None = None) -> Summ
 
 def joined(summaries: Sequence[Summary]) -> Summary:
     """Combine the summaries of parts; raise ValueError if they do not match."""
+    # 1) the tokens, which must be the same
     first = summaries[0]
     for other in summaries:
         if (other.shape[1], other.names) != (first.shape[1], first.names):
@@ -85,6 +86,7 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 f"Got documents with {other.shape[1]:,} tokens after documents with "
                 f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
             )
+    # 2) sums and bounds
     n_documents = sum(summary.shape[0] for summary in summaries)
     return Summary(
         shape=(n_documents, first.shape[1]),
@@ -99,11 +101,13 @@ def joined(summaries: Sequence[Summary]) -> Summary:
 
 def _joined_targets(parts: list[Targets]) -> Targets:
     """Return targets of no documents with the classes of all parts, which must be of one kind."""
+    # 1) the kind, of parts that have documents
     parts = [part for part in parts if part.n_classes] or parts[:1]
     first = parts[0]
     kinds = {part.kind for part in parts}
     if len(kinds) > 1:
         raise ValueError(f"Expected one kind of y in all documents, got {' and '.join(kinds)}.")
+    # 2) with columns of classes, the same columns
     if not first.has_codes:
         for other in parts:
             if not np.array_equal(other.classes, first.classes):
@@ -112,14 +116,22 @@ def _joined_targets(parts: list[Targets]) -> Targets:
                     f"{other.classes.tolist()}."
                 )
         return first
-    names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
-    types = {names.get(one.classes.dtype.kind, type(one.classes[0]).__name__) for one in parts}
+    # 3) with one label, labels of one type
+    types = {_type_of_labels(part.classes) for part in parts}
     if len(types) > 1:
         raise ValueError(
             f"Expected labels of one type in all documents, got {' and '.join(sorted(types))}."
         )
     classes = np.unique(np.concatenate([part.classes for part in parts]))
     return Targets(classes, np.empty(0, np.intp))
+
+
+def _type_of_labels(labels: NDArray[Any]) -> str:
+    """Return the name of the type of labels, one for all types of numbers."""
+    kind = labels.dtype.kind
+    if kind in "biuf":
+        return "numbers"
+    return "str" if kind == "U" else type(labels[0]).__name__
 
 
 def prepared_documents(
@@ -143,7 +155,7 @@ def prepared_documents(
     check_entries(summary.least, summary.largest)
     corpus = corpus.map(chunk.with_classes, classes)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-        # 1) class weights
+        # 1) class weights, whose factors multiply the weights of documents
         *sums, total = corpus.sum(chunk.class_weights)
         if summary.targets.multilabel:
             check_total_weight(np.array([total]))
@@ -154,27 +166,40 @@ def prepared_documents(
             if classifier.class_weight is not None:
                 corpus = corpus.map(chunk.with_class_factors, factors)
         # 2) damped entries, in the unit of their mean
-        largest, dtype = summary.largest, summary.dtype
         if not getattr(classifier, "sublinear_counts", False):
             entry_scale = None
         elif entry_scale is None:
             token_weight, n_entries = corpus.sum(chunk.entry_sums)
             entry_scale = float(token_weight / n_entries) if n_entries > 0 else 1.0
+    largest = summary.largest
+    dtype = summary.dtype
     if entry_scale is not None:
         dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)
         largest = float(log_damp_entries(np.array([largest]), entry_scale)[0])
         corpus = corpus.map(chunk.with_damped_entries, entry_scale, dtype.type)
+    # 3) statistics, and the precision of training
     statistics = corpus.sum(chunk.statistics_of)
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
-    strengths = {getattr(classifier, "C", 1.0), getattr(classifier, "attention_C", 1.0)}
+    return documents, _precision(classifier, dtype, largest, total)
+
+
+def _precision(
+    classifier: Any, dtype: np.dtype[Any], largest: float, total_weight: float
+) -> type[np.floating[Any]]:
+    """Return the precision of training on entries of a type, up to the `largest` one."""
     limit = _LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER
+    sizes = [total_weight]  # which must not be tiny
+    for name in ("C", "attention_C"):
+        strength = getattr(classifier, name, "auto")
+        if strength != "auto":
+            sizes.append(strength)
     is_single = (
         _is_exact(dtype)
         and largest <= limit
-        and min(total, 1.0, *strengths - {"auto"}) > _LEAST
-        and total <= _LARGEST_TOTAL
+        and min(sizes) > _LEAST
+        and total_weight <= _LARGEST_TOTAL
     )
-    return documents, np.float32 if is_single else np.float64
+    return np.float32 if is_single else np.float64
 
 
 def _is_exact(dtype: np.dtype[Any]) -> bool:
@@ -219,7 +244,8 @@ def check_finite(result: FitResult) -> None:
     """Raise FloatingPointError unless the model and losses of a fit are finite."""
     model = result.model
     numbers = [model.scores, model.values, model.intercept, model.cls_weight, result.loss_curve]
-    for value in [*numbers, *result.attributes.values()]:
+    numbers += result.attributes.values()
+    for value in numbers:
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise FloatingPointError

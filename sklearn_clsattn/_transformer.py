@@ -215,11 +215,13 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
             Sparse (CSR) if X is sparse; float32 if X is float32; scaled integers become float64. Of
             a dense X a data frame, if `set_output` or scikit-learn's configuration asks for one.
         """
+        # 1) validated documents
         check_is_fitted(self)
         is_sparse_array = isinstance(X, sparse.sparray)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         X = native(X)
         check_non_negative(X, self)
+        # 2) the selected columns
         selected = self.get_support(indices=True)
         if not len(selected):
             warn_user(
@@ -230,6 +232,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
             X = X[:, selected]
         elif self.scale_ is None:
             X = X.copy()  # later steps may change it in place
+        # 3) their scale
         if self.scale_ is not None:
             X = _scaled(X, self.scale_[selected])
         return X if is_sparse_array else as_configured(X)
@@ -243,6 +246,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any, *, afresh: bool
     ) -> Self:
         """Add one batch to the totals, or start them, and compute all other attributes."""
+        # 1) the batch
         X, y, weights = validated(self, X, y, sample_weight, reset=afresh)
         targets = encode_batch(y, classes, None if afresh else self.classes_)
         # Stored with the totals: a later batch must be summed in the same way.
@@ -254,18 +258,13 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
             )
         class_weight = targets.class_sums(weights)
         check_total_weight(class_weight)
+        # 2) totals of all batches, and the importance that follows from them
         with np.errstate(all="ignore"):  # the results are checked
-            codes = targets.values
-            totals = class_totals(X, codes, targets.n_classes, weights, kind=kind)
+            totals = class_totals(X, targets.values, targets.n_classes, weights, kind=kind)
             if not afresh:
                 totals += self.token_totals_
                 class_weight += self.class_weight_
-            if self.importance == "signed_frequency":
-                importance = signed_frequency(totals, class_weight, centred=self.centred)
-            elif self.importance == "posterior_difference":
-                importance = posterior_difference(totals)
-            else:
-                importance = log_odds(totals, smoothing=self.smoothing)
+            importance = self._importance(totals, class_weight)
             overall = overall_importance(importance)
         check_total_weight(class_weight)
         if not (np.isfinite(totals).all() and np.isfinite(overall).all()):
@@ -273,6 +272,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
                 "Sums over documents leave the range of floating-point numbers: divide X or "
                 "sample_weight by a constant."
             )
+        # 3) the attributes, only now that nothing can fail
         self._support_mask = self._selected(overall)
         self._totals_kind = kind
         self.classes_ = targets.classes
@@ -282,11 +282,25 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         self.scale_ = overall if self.scale else None
         return self
 
+    def _importance(
+        self, totals: NDArray[np.float64], class_weight: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the statistic of each token, (n_tokens,) or (n_classes, n_tokens)."""
+        if self.importance == "signed_frequency":
+            return signed_frequency(totals, class_weight, centred=self.centred)
+        if self.importance == "posterior_difference":
+            return posterior_difference(totals)
+        return log_odds(totals, smoothing=self.smoothing)
+
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
+        # 1) by the threshold
         n_tokens = len(overall)
+        selected = np.full(n_tokens, True)
+        if self.threshold is not None:
+            selected = overall > self.threshold
+        # 2) by the number or share of tokens
         k = self.k
-        selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
         if k is not None:
             if k > n_tokens:
                 warn_user(f"k={k} is above n_tokens={n_tokens}: all are kept.")

@@ -19,13 +19,13 @@ UNPACKED_SIZE = "unpacked size"
 """The name by which `trusted` allows an archive of any size."""
 
 _SCHEMA = "schema.json"
-_ARRAY = b"\x93NUMPY"
+_ARRAY = b"\x93NUMPY"  # how files in NumPy's format begin
 # An archive may unpack to this number of bytes, or to this multiple of its own.
 _USUAL_SIZE = 2**29
 _LARGEST_RATIO = 100
 # The deflate algorithm compresses no better.
 _BEST_RATIO = 1032
-_LEAST_SIZE = 64
+_LEAST_SIZE = 64  # of a member, below which no ratio is checked
 # A schema may stand for this multiple of the objects that are written in it.
 _MOST_REPEATED = 10
 
@@ -40,15 +40,17 @@ def unpacked_archive(content: bytes, *, any_size: bool = False) -> bytes:
     Raise LargeArchive if it is much larger than its file, unless it may have `any_size`, and
     ValueError if its members or objects are not what they declare.
     """
+    # 1) the members, unpacked
     limit = math.inf if any_size else max(_USUAL_SIZE, _LARGEST_RATIO * len(content))
     archive, sizes = _without_compression(content, limit, may_nest=True)
     with ZipFile(io.BytesIO(archive)) as plain:
         schema = json.loads(plain.read(_SCHEMA))
+    # 2) the files that the schema names, once or again and again
     files, by_number, n_parts = _objects_of(schema)
     if sum(sizes.get(name, 0) for name in files) > limit:
         raise LargeArchive
-    # skops visits an object wherever it is named: a list of twice the same list, which has twice
-    # the same list, and so on, takes for ever.
+    # 3) the visits to objects: skops visits one wherever it is named, so a list of twice the same
+    # list, which has twice the same list, and so on, takes for ever
     is_repeated = len(by_number) < sum(map(len, by_number.values()))
     if is_repeated and _count_visits(schema, by_number) > _MOST_REPEATED * n_parts:
         raise ValueError("it names the same objects again and again")
@@ -62,7 +64,7 @@ def _without_compression(
     made = io.BytesIO()
     sizes: dict[str, int] = {}
     with ZipFile(io.BytesIO(content)) as archive, ZipFile(made, "w") as plain:
-        # Of members of one name, only the last can be read.
+        # 1) the declared sizes; of members of one name, only the last can be read
         members = {member.filename: member for member in archive.infolist()}
         for member in members.values():
             is_stored = member.compress_type == ZIP_STORED
@@ -72,6 +74,7 @@ def _without_compression(
                 raise BadZipFile(f"{member.filename} declares a size that it cannot have")
         if sum(member.file_size for member in members.values()) > limit:
             raise LargeArchive
+        # 2) the content, which must have these sizes
         for name, member in members.items():
             with archive.open(member) as file:
                 data = file.read(member.file_size)  # no more, whatever follows

@@ -12,7 +12,8 @@ from typing import IO, Any
 # Control characters, line and paragraph separators, marks of direction, surrogates, noncharacters.
 _NOT_SHOWN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
-    + "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
+    + "".join(map(chr, range(0xFFFE, 0x110000, 0x10000)))  # the last two of each Unicode plane
+    + "".join(map(chr, range(0xFFFF, 0x110000, 0x10000)))
     + "]"
 )
 
@@ -21,11 +22,20 @@ _NOT_SHOWN = re.compile(
 def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
     """Yield a file beside `path` that replaces it when complete, and is removed on errors."""
     path = path.expanduser().resolve()  # follows links
-    is_device = path.exists() and not path.is_file()  # a device must not be replaced by a file
-    part = path if is_device else path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    mode, encoding, newline = ("", "utf-8", "") if text else ("b", None, None)
+    # 1) the file to write: a device must not be replaced by a file
+    is_device = path.exists() and not path.is_file()
+    part = path
+    mode = "w"
+    if not is_device:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        mode = "x"
+    options: dict[str, Any] = {"encoding": "utf-8", "newline": ""}
+    if not text:
+        mode += "b"
+        options = {}
+    # 2) its content, which is on the disk before the name is
     try:
-        with part.open(("w" if is_device else "x") + mode, encoding=encoding, newline=newline) as f:
+        with part.open(mode, **options) as f:
             if path.is_file():
                 shutil.copymode(path, part)
             yield f
