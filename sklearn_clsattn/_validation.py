@@ -56,7 +56,7 @@ def validated(
         return as_csr(X), np.empty(0), np.empty(0)
     # 1) what y has: probabilities, several labels or one
     has_columns = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
-    are_probabilities = has_columns and has_probabilities(y, classes)
+    are_probabilities = has_columns and has_probabilities(y, classes)  # else 0 and 1
     if are_probabilities:
         check_probabilities(y, classes)
     elif has_columns:
@@ -89,12 +89,14 @@ def _by_scikit_learn(
         y = label_array(y)
     if not isinstance(X, Bags):
         return validate_data(estimator, X, y, reset=reset, **options, **label_options)
+    # The number of columns is that of the right matrix, the number of documents of the left one.
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     check_array(X.right, ensure_min_samples=0, **options)
     if isinstance(y, str) and y == "no_validation":
         check_array(X.left, **options)
         return X
-    return X, check_X_y(X.left, y, **options, **label_options)[1]
+    _, y = check_X_y(X.left, y, **options, **label_options)
+    return X, y
 
 
 def checked_part(
@@ -105,13 +107,16 @@ def checked_part(
     They are part of a larger set, so one class or weights of 0 are allowed. `classes` name the
     columns of probabilities; without, several columns are several labels.
     """
+    # 1) documents
     check_not_texts(X, name)
     names = _get_feature_names(X)
     options = {"ensure_min_samples": 0, "estimator": name, "input_name": "X"}
     X = check_array(X, accept_sparse="csr", accept_large_sparse=True, **options)
     check_non_negative(X, name)
+    # 2) targets
     targets, weights = _checked_targets(X, y, sample_weight, classes)
-    return canonical(as_csr(X)), targets, weights, None if names is None else names.tolist()
+    token_names = None if names is None else names.tolist()
+    return canonical(as_csr(X)), targets, weights, token_names
 
 
 def _checked_targets(
@@ -132,7 +137,7 @@ def _checked_targets(
         check_multilabel(None, y)
     labels = label_array(y)
     check_consistent_length(X, labels)
-    weights = np.ones(0)
+    weights = np.ones(0)  # scikit-learn refuses to check those of no documents
     if len(labels):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return encode_targets(y, labels, classes), weights
@@ -145,7 +150,8 @@ def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], ND
     if not len(y):
         return y, np.ones(0)
     # Each label three times: scikit-learn warns if there are many labels for few documents.
-    check_classification_targets(np.repeat(np.array([*dict.fromkeys(y.tolist())], y.dtype), 3))
+    different = np.array(list(dict.fromkeys(y.tolist())), y.dtype)
+    check_classification_targets(np.repeat(different, 3))
     return y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
@@ -168,10 +174,12 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise a ValueError that suggests a vectorizer if X contains texts instead of counts."""
     if is_sparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
+    # 1) the first entry of the first row, of however many dimensions
     first = X
     with suppress(TypeError, ValueError, IndexError, KeyError):  # scikit-learn says what is wrong
         while not isinstance(first, str):
             first = first.iloc[0] if hasattr(first, "iloc") else first[0]
+    # 2) whether it is a text: strings of numbers are left to scikit-learn
     with suppress(TypeError, ValueError):
         float(first)
         return
@@ -200,10 +208,12 @@ def check_not_swapped(X: Any, y: Any) -> None:
     if y is None or not labels or isinstance(y, str):
         return
     if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+        # A matrix of counts as y, and as X words that come again and again.
         are_words = all(isinstance(one, str) and " " not in one.strip() for one in labels)
         is_swapped = y.shape[1] > 1 and are_words and len(set(labels)) <= len(labels) / 2
         what = f"a matrix of shape {y.shape}"
     else:
+        # Texts as y, and as X labels.
         texts = _plain_list(y)
         is_swapped = texts is not None and _are_texts(texts) and _are_labels(labels, texts)
         what = f"texts, such as {texts[0]!r:.40}" if texts else ""
@@ -219,10 +229,11 @@ def check_not_documents(y: NDArray[Any]) -> None:
     items = y.tolist() if y.ndim == 1 and y.dtype.kind in "OU" else []
     if len(items) < 10 or not all(isinstance(one, str) for one in items):
         return
-    is_long = sum(one.strip().count(" ") > 1 for one in items) > len(items) / 2
-    if is_long and len(set(items)) > len(items) / 2:
+    n_long = sum(one.strip().count(" ") > 1 for one in items)
+    n_different = len(set(items))
+    if min(n_long, n_different) > len(items) / 2:
         raise ValueError(
-            f"y has {len(set(items)):,} different texts for {len(items):,} documents, such as "
+            f"y has {n_different:,} different texts for {len(items):,} documents, such as "
             f"{items[0]!r:.40}: expected labels of a few classes. Are X and y swapped?"
         )
 
@@ -237,8 +248,10 @@ def _plain_list(values: Any) -> list[Any] | None:
 
 def _are_texts(items: list[Any]) -> bool:
     """Return whether items are strings, most of them of several words."""
-    are_strings = bool(items) and all(isinstance(one, str) for one in items)
-    return are_strings and sum(" " in one.strip() for one in items) > len(items) / 2
+    if not items or not all(isinstance(one, str) for one in items):
+        return False
+    n_of_several_words = sum(" " in one.strip() for one in items)
+    return n_of_several_words > len(items) / 2
 
 
 def _are_labels(items: list[Any], texts: list[str]) -> bool:
@@ -251,10 +264,12 @@ def _are_labels(items: list[Any], texts: list[str]) -> bool:
 
 def has_several_labels(y: Any) -> bool:
     """Return whether there are several columns of labels, or several labels in a row."""
-    shape = getattr(y, "shape", None)
     if isinstance(y, list | tuple) and len(y):
         kinds = list | tuple | set | np.ndarray
-        return isinstance(y[0], kinds) and any(isinstance(i, kinds) and len(i) != 1 for i in y)
+        if not isinstance(y[0], kinds):
+            return False
+        return any(isinstance(row, kinds) and len(row) != 1 for row in y)
+    shape = getattr(y, "shape", None)
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
@@ -273,11 +288,13 @@ def check_multilabel(estimator: Any, y: Any) -> None:
     """Raise ValueError unless y is a matrix of 0 and 1 with a column for each label."""
     import pandas as pd  # takes as long as the rest of the package
 
+    # 1) the kind of y, and no missing values
     kind = ""
     with suppress(ValueError, TypeError):  # lists of different lengths raise
         kind = type_of_target(label_array(y))
     if not sparse.issparse(y) and len(getattr(y, "shape", ())) == 2:
         check_none_missing(np.asarray(pd.DataFrame(y).isna().to_numpy().any(axis=1)), "y")
+    # 2) 0 and 1
     if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
         raise ValueError(
             "y has several labels per document: expected a matrix of 0 and 1 with a column for "
@@ -299,9 +316,10 @@ def encode_targets(y: Any, labels: NDArray[Any], classes: ArrayLike | None = Non
     """
     if labels.ndim == 1:
         return Targets.from_labels(labels)
-    names = np.asarray(list(column_names(y) if classes is None else np.asarray(classes)))
+    names = np.asarray(column_names(y) if classes is None else list(np.asarray(classes)))
     if not has_probabilities(labels, classes):
         return Targets.from_several_labels(names, labels)
+    # Rows that were checked up to rounding add up exactly, and columns are in sorted order.
     probabilities = labels / labels.sum(axis=1, keepdims=True)
     order = np.argsort(names, kind="stable")
     return Targets(names[order], np.ascontiguousarray(probabilities[:, order]))
@@ -323,6 +341,7 @@ def has_probabilities(y: Any, classes: ArrayLike | None = None) -> bool:
 
 def check_probabilities(y: Any, classes: ArrayLike | None) -> None:
     """Raise ValueError unless the rows of y are probabilities of at least two different classes."""
+    # 1) numbers in columns
     expected = "y has a probability for each class: expected rows that add up to 1"
     values = label_array(y)
     if values.ndim != 2 or values.dtype.kind not in "fiub":
@@ -332,6 +351,7 @@ def check_probabilities(y: Any, classes: ArrayLike | None) -> None:
         )
     values = values.astype(np.float64)
     check_none_missing(np.isnan(values).any(axis=1), "y")
+    # 2) rows that add up to 1
     sums = values.sum(axis=1)
     wrong = (values < 0).any(axis=1) | ~(np.abs(sums - 1.0) <= _PROBABILITY_ROUNDING)
     if wrong.any():
@@ -343,7 +363,8 @@ def check_probabilities(y: Any, classes: ArrayLike | None) -> None:
             f"position {first}: [{row}], with a sum of {sums[first]:.4g}. Divide rows by their "
             "sums; for several labels per document, pass a matrix of 0 and 1."
         )
-    names = list(column_names(y) if classes is None else np.asarray(classes).tolist())
+    # 3) names of the columns
+    names = column_names(y) if classes is None else list(np.asarray(classes).tolist())
     if len(names) != values.shape[1] or len(set(names)) < len(names):
         raise ValueError(
             f"y has {values.shape[1]} columns of probabilities: expected as many different names "
@@ -354,7 +375,9 @@ def check_probabilities(y: Any, classes: ArrayLike | None) -> None:
 def column_names(y: Any) -> list[Any]:
     """Return the names of the columns of y, which are 0, 1, 2, ... without any."""
     names = getattr(y, "columns", None)
-    return list(range(label_array(y).shape[1])) if names is None else list(names)
+    if names is None:
+        return list(range(label_array(y).shape[1]))
+    return list(names)
 
 
 def plain_labels(y: Any, name: str = "y") -> Any:
@@ -365,10 +388,14 @@ def plain_labels(y: Any, name: str = "y") -> Any:
     """
     import pandas as pd  # takes as long as the rest of the package
 
+    # 1) one label per document
     is_column = getattr(y, "ndim", 1) == 1 or getattr(y, "shape", (0,))[-1] == 1
     values = _column_values(y) if is_column else y
-    one_of_each_type = {type(value): value for value in values}.values() if is_column else ()
-    if has_several_labels(y) or any(map(_is_collection, one_of_each_type)):
+    has_collections = False
+    if is_column:
+        one_of_each_type = {type(value): value for value in values}
+        has_collections = any(map(_is_collection, one_of_each_type.values()))
+    if has_collections or has_several_labels(y):
         raise ValueError(
             f"{name} has several labels per document, expected one. For several classes at once, "
             "apply MultiLabelBinarizer to it and wrap the classifier in OneVsRestClassifier; for "
@@ -376,14 +403,18 @@ def plain_labels(y: Any, name: str = "y") -> Any:
         )
     if not is_column:
         return y
+    # 2) none missing
     check_none_missing(np.asarray(pd.isna(values), dtype=bool), name)
+    # 3) types of NumPy: what scikit-learn keeps as it is, else numbers, booleans or objects
     is_numpy = isinstance(y, list | tuple | np.ndarray) or not hasattr(y, "dtype")
-    if is_numpy and not hasattr(y, "to_pylist"):
+    if is_numpy and not hasattr(y, "to_pylist"):  # which a column of pyarrow has
         return y
     if isinstance(getattr(y, "dtype", None), np.dtype):  # such as a Series of NumPy's types
         return y
     kind = pd.api.types.infer_dtype(values, skipna=False)
-    return np.array(values.tolist()) if kind in ("integer", "boolean", "floating") else values
+    if kind in ("integer", "boolean", "floating"):
+        return np.array(values.tolist())
+    return values
 
 
 def check_none_missing(missing: NDArray[np.bool_], name: str) -> None:
@@ -401,6 +432,7 @@ def _column_values(y: Any) -> NDArray[np.object_]:
     """Return the labels of any column as Python objects (n_documents,)."""
     import pandas as pd  # takes as long as the rest of the package
 
+    # 1) a list of labels
     if hasattr(y, "to_pylist"):  # of pyarrow
         y = y.to_pylist()
     elif not isinstance(y, list | tuple):
@@ -408,9 +440,9 @@ def _column_values(y: Any) -> NDArray[np.object_]:
         if array.dtype.kind in "Mm":  # whose objects would be integers
             return pd.Series(array.reshape(-1)).astype(object).to_numpy()
         y = array.reshape(-1).tolist() if array.ndim else []
+    # 2) an array of them; a column may be a list of lists of one label
     values = np.empty(len(y), dtype=object)
     for position, label in enumerate(y):
-        # A column may be a list of lists of one label.
         is_nested = isinstance(label, list | tuple | np.ndarray) and len(label) == 1
         values[position] = label[0] if is_nested and isinstance(y, list | tuple) else label
     return values
@@ -449,20 +481,23 @@ def encode_batch(y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any]
 
     `classes` are those passed to `partial_fit`, `known` those of earlier batches, if there are any.
     """
+    # 1) the classes of this call, in the first call those of all batches
     targets = Targets.from_labels(y)
-    named = list(classes) if isinstance(classes, set | frozenset) else classes
-    if named is not None:
-        named = plain_labels(named, "classes")
-    given = targets.classes if named is None else np.unique(np.asarray(named))
-    known = given if known is None else known
+    passed = targets.classes
+    if classes is not None:
+        named = list(classes) if isinstance(classes, set | frozenset) else classes
+        passed = np.unique(np.asarray(plain_labels(named, "classes")))
+    if known is None:
+        known = passed
+    # 2) what does not fit
     if len(known) < 2:
         raise ValueError(
             f"Expected at least 2 classes; got {len(known)} class: {known.tolist()}. Pass all "
             "labels that occur in any batch to partial_fit as classes=[...]."
         )
-    if classes is not None and not np.array_equal(given, known):
+    if classes is not None and not np.array_equal(passed, known):
         raise ValueError(
-            f"Expected the classes of the first call, {known.tolist()}, got {given.tolist()}."
+            f"Expected the classes of the first call, {known.tolist()}, got {passed.tolist()}."
         )
     unknown = targets.classes[encode_labels(targets.classes, known) < 0]
     if len(unknown):
@@ -520,6 +555,7 @@ def check_two_classes(
 
     For a batch after others, whose classes had the `earlier_class_weights`, one class is enough.
     """
+    # 1) the classes of these documents
     present = classes[class_weights > 0].tolist()
     if earlier_class_weights is not None and not present:
         raise ValueError(
@@ -536,6 +572,7 @@ def check_two_classes(
             f"y has {found}; at least two are needed. Add documents of another class, or check "
             "sample_weight and class_weight."
         )
+    # 2) the weight of all documents
     if earlier_class_weights is not None:
         class_weights = earlier_class_weights + class_weights
     check_total_weight(class_weights)
