@@ -104,6 +104,8 @@ def _joined_targets(parts: list[Targets]) -> Targets:
     # 1) the kind, of parts that have documents
     parts = [part for part in parts if part.n_classes] or parts[:1]
     first = parts[0]
+    if not first.n_classes:  # no part has any documents
+        return first
     kinds = {part.kind for part in parts}
     if len(kinds) > 1:
         raise ValueError(f"Expected one kind of y in all documents, got {' and '.join(kinds)}.")
@@ -190,7 +192,7 @@ def _precision(
     limit = _LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER
     sizes = [total_weight]  # which must not be tiny
     for name in ("C", "attention_C"):
-        strength = getattr(classifier, name, "auto")
+        strength: Any = getattr(classifier, name, "auto")
         if strength != "auto":
             sizes.append(strength)
     is_single = (

@@ -174,8 +174,9 @@ def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
             written("~/counts", X, y, chunk_entries=size)
     assert ChunkedCounts(written("~/counts", X, y).path).path == tmp_path / "counts"
     assert ChunkedCounts("~/counts").shape == X.shape
-    with pytest.raises(ValueError, match="batches have no documents"):
-        ChunkedCounts.write(tmp_path / "empty", [])
+    for n_batches in (0, 1, 2):
+        with pytest.raises(ValueError, match="batches have no documents"):
+            ChunkedCounts.write(tmp_path / f"empty {n_batches}", [(X[:0], y[:0])] * n_batches)
 
 
 @pytest.mark.parametrize("by_class", [False, True])
@@ -185,7 +186,7 @@ def test_any_cut_gives_the_fit_of_the_whole(tmp_path, dtype, by_class):
     X, y, weights = documents(3)
     order = np.argsort(y, kind="stable") if by_class else np.arange(len(y))
     X, y, weights = X.astype(dtype)[order], y[order], weights[order]
-    batches = cut([0, 0, 1, 50, 50, 210, len(y)], X, y, weights)
+    batches = cut([0, 0, 0, 1, 50, 50, 210, len(y)], X, y, weights)
     counts = ChunkedCounts.write(tmp_path / "counts", batches, chunk_entries=700)
     model = ClsAttentionClassifier(C=1.0, tol=1e-6).fit_chunks(counts)
     expected = ClsAttentionClassifier(C=1.0, tol=1e-6).fit(X, y, weights)
