@@ -263,8 +263,8 @@ def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
     items = value.tolist() if is_array else []
     are_different = is_array and _are_strings(items) and len(set(items)) == len(items)
     is_valid = are_different and length in (None, len(items))
-    number = "" if length is None else length
-    _require(is_valid, owner, f"{name} must be {number} different strings")
+    number = "" if length is None else f"{length:,} "
+    _require(is_valid, owner, f"{name} must be {number}different strings")
     return value
 
 

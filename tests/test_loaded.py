@@ -86,6 +86,10 @@ PLANTED = {
         setting(0, start_scores_=np.zeros((1, 10))),
         r"start_scores_ must be .*\(2, 10\)",
     ),
+    "a word twice": (
+        setting(0, previous_words_=np.array(["a", "a"], dtype=object)),
+        "previous_words_ must be different strings",
+    ),
     "a method": (setting(1, predict="pos"), "predict must not replace a method"),
     "few classes": (setting(1, classes_=np.array(["pos"])), "classes_ must be at least 2"),
     "a class twice": (setting(1, classes_=np.array(["pos", "pos"])), "classes_ must be different"),
