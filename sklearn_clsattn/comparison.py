@@ -181,6 +181,7 @@ def compare(
     >>> comparison.models[0].name, comparison.models[0].accuracy > 0.8
     ('ClsAttentionClassifier', True)
     """
+    # 1) the texts, their classes and the models
     train_texts, train_labels = _checked_texts(train_texts, train_labels, "training")
     test_texts, test_labels = _checked_texts(test_texts, test_labels, "test")
     models = default_models(len(train_texts)) if models is None else list(models)
@@ -191,6 +192,7 @@ def compare(
         raise ValueError(f"all training labels are {classes[0]!r}: expected at least two classes")
     y_test, notes = code_test_labels(test_labels, classes)
     notes += shared_texts(train_texts, test_texts)
+    # 2) a fit of each model
     fitted_models: list[FittedModel] = []
     for model in models:
         fitted, fit_notes = fit_and_measure(model, train_texts, train_labels, test_texts, y_test)
@@ -262,6 +264,7 @@ def expected_calibration_error(
     >>> expected_calibration_error(["a", "b"], [[1, 0], [0, 1]])
     0.0
     """
+    # 1) labels, probabilities and weights
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
     if strategy not in ("quantile", "uniform"):
         raise ValueError(f"strategy must be 'quantile' or 'uniform', got {strategy!r}.")
@@ -279,6 +282,7 @@ def expected_calibration_error(
             "labels=estimator.classes_."
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    # 2) the bins of confidence
     confidence = proba.max(axis=1)
     is_correct = proba.argmax(axis=1) == encode_labels(y, classes)
     if strategy == "quantile":
@@ -286,6 +290,7 @@ def expected_calibration_error(
     else:
         edges = np.linspace(0, 1, n_bins + 1)
         bins = np.searchsorted(edges[1:-1], confidence)
+    # 3) the gap between accuracy and confidence in each, times its weight
     gaps = np.bincount(bins, weights * (is_correct - confidence))
     return float(np.abs(gaps).sum() / weights.sum())
 
@@ -331,12 +336,12 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
         "NB-SVM (log-odds + LR)": from_counts(Binarizer(), log_odds, LogisticRegression()),
         "LinearSVC, TF-IDF": from_counts(TfidfTransformer(), LinearSVC(random_state=0)),
     }
-    return [
-        Model("ClsAttentionClassifier", make_text_classifier(min_df=min_df), kind="ours"),
-        *(Model(name, estimator) for name, estimator in estimators.items()),
-        # "prior" predicts the most frequent class, and has a meaningful log loss.
-        Model("majority class", DummyClassifier(strategy="prior"), kind="floor"),
-    ]
+    models = [Model("ClsAttentionClassifier", make_text_classifier(min_df=min_df), kind="ours")]
+    for name, estimator in estimators.items():
+        models.append(Model(name, estimator))
+    # "prior" predicts the most frequent class, and has a meaningful log loss.
+    models.append(Model("majority class", DummyClassifier(strategy="prior"), kind="floor"))
+    return models
 
 
 def logistic_regression_search(n_train: int) -> GridSearchCV:
@@ -358,12 +363,14 @@ class ValidationFolds:
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Codes, Codes]]:
         """Yield the positions of training and held-out documents."""
+        # 1) the documents that may be held out, in random order
         _, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
         everything = np.arange(len(codes))
         can_leave = np.random.default_rng(0).permutation(everything[sizes[codes] > 1])
         if not len(can_leave):
             yield everything, everything
             return
+        # 2) every fifth of them, class by class
         by_class = can_leave[np.argsort(codes[can_leave], kind="stable")]
         for first in range(min(self.n_used, len(by_class))):
             held_out = np.sort(by_class[first::5])
@@ -371,13 +378,14 @@ class ValidationFolds:
 
     def get_n_splits(self, X: Any, y: Any, groups: Any = None) -> int:
         """Return the number of times that documents are held out."""
-        return sum(1 for _ in self.split(X, y))
+        return len(list(self.split(X, y)))
 
 
 def fit_and_measure(
     model: Model, X: Any, y: NDArray[Any], X_test: Any, y_test: Codes
 ) -> tuple[FittedModel, list[str]]:
     """Return a fitted and measured clone of a model, and a note if its fit did not converge."""
+    # 1) the fit, timed
     estimator = clone(model.estimator)
     _warm_up(estimator, X, y)
     start = time.perf_counter()
@@ -385,6 +393,7 @@ def fit_and_measure(
         warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit(X, y)
     fit_seconds = time.perf_counter() - start
+    # 2) warnings: one becomes a note, all others are issued again
     notes = []
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
@@ -408,19 +417,22 @@ def measure(
     fit_seconds: float | None = None,
 ) -> FittedModel:
     """Return a fitted estimator with its predictions for X and its measurements."""
+    # 1) predictions, timed
     start = time.perf_counter()
     labels = estimator.predict(X)
     predict_seconds = time.perf_counter() - start
     predicted = encode_labels(labels, classes)
+    # 2) the measures of probabilities, if there are any
     proba = None
     loss = None
     calibration_error = None
     if hasattr(estimator, "predict_proba"):
         proba = _class_probabilities(estimator, X, classes)
         codes = np.arange(len(classes))
-        is_seen = y >= 0
+        is_seen = y >= 0  # classes that are in training
         loss = float(log_loss(y[is_seen], proba[is_seen], labels=codes))
         calibration_error = expected_calibration_error(y, proba, labels=codes)
+    # 3) the measures of classes
     result = ModelResult(
         name,
         kind,
@@ -500,17 +512,22 @@ def result_table(
 ) -> list[list[Cell]]:
     """Return the table of models (rows) and measures (columns), with `missing` for None."""
     columns = [_column(models, measure, missing) for measure in measures]
-    return [[column[row] for column in columns] for row in range(len(models))]
+    rows = []
+    for number in range(len(models)):
+        rows.append([column[number] for column in columns])
+    return rows
 
 
 def _column(models: Sequence[ModelResult], measure: Measure, missing: str) -> list[Cell]:
     """Return a measure of each model; floors cannot be the best, nor a model alone."""
+    # 1) the best, as it is shown: models that look equal are equally good
     ranked = []
     for model in models:
         value = getattr(model, measure.field)
         if model.kind != "floor" and value is not None:
             ranked.append(value)
     best = format(measure.best(ranked), measure.form) if len(ranked) > 1 else None
+    # 2) the cells
     cells = []
     for model in models:
         value = getattr(model, measure.field)
@@ -533,7 +550,7 @@ def _checked_texts(texts: Any, labels: ArrayLike, which: str) -> tuple[Texts, ND
 
 def _warm_up(estimator: Any, X: Any, y: NDArray[Any]) -> None:
     """Fit a copy on three texts of each class, so that libraries load before anything is timed."""
-    few = pd.Series(y).groupby(y).head(3).index.to_numpy()
+    few = pd.Series(y).groupby(y).head(3).index.to_numpy()  # positions
     # Errors and warnings here also occur, and are reported, in the fit that is measured.
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")

@@ -45,7 +45,8 @@ class DaskCorpus(Corpus):
         terms = self._tasks(function, arguments)
         while len(terms) > 1:
             sums = self._client.map(added, terms[:-1:2], terms[1::2], pure=False)
-            terms = sums + terms[len(terms) // 2 * 2 :]
+            without_partner = terms[len(terms) // 2 * 2 :]
+            terms = sums + without_partner
         return terms[0].result()
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -53,6 +54,7 @@ class DaskCorpus(Corpus):
         return list(self._client.gather(self._tasks(function, arguments)))
 
     def _tasks(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Future]:
+        """Submit a task for each chunk, which applies a function to it."""
         # The scheduler keeps one copy of the arguments, so a lost worker cannot lose them.
         shared = self._client.submit(tuple, arguments, pure=False)
         n = len(self._futures)
@@ -74,9 +76,12 @@ def _lazy(name: str) -> Callable[[Any, Any], Any]:
         model = self.to_local()
         if not is_dask_collection(X):
             return getattr(model, name)(X)
+        # 1) the result for no documents, which has the type and the columns of all others
         classifier = copy.copy(model if self.vectorizer is None else model[-1])
-        classifier.__dict__.pop("feature_names_in_", None)
-        empty = of_matrix(classifier, sp.csr_array((1, self.n_features_in_)))[:0]
+        classifier.__dict__.pop("feature_names_in_", None)  # of which a matrix has none
+        one_document = sp.csr_array((1, self.n_features_in_))
+        empty = of_matrix(classifier, one_document)[:0]
+        # 2) a task for each partition
         blocks = _partitions(X, "X")
         lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(blocks)
         predict: Any = delayed(_predicted, pure=False)
@@ -182,12 +187,15 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         self : estimator
             The fitted classifier.
         """
+        # 1) partitions of X, y and weights, whose documents are the same
         columns = [_partitions(X, "X"), _partitions(y, "y", X)]
-        columns.append([None] * len(columns[0]))
-        if sample_weight is not None:
-            columns[2] = _partitions(sample_weight, "sample_weight", X)
-        if len({len(parts) for parts in columns}) > 1:
-            sizes = ", ".join(str(len(parts)) for parts in columns)
+        if sample_weight is None:
+            columns.append([None] * len(columns[0]))
+        else:
+            columns.append(_partitions(sample_weight, "sample_weight", X))
+        lengths = list(map(len, columns))
+        if len(set(lengths)) > 1:
+            sizes = ", ".join(map(str, lengths))
             raise ValueError(
                 f"X, y and sample_weight have different numbers of partitions, {sizes}: "
                 "repartition them in the same way."
@@ -196,21 +204,21 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         vectorizer = None if self.vectorizer is None else delayed(self.vectorizer, traverse=False)
         client = self.client or get_client()
         with client.as_current():
-            # 1) chunks and summaries, which stay on the workers
+            # 2) chunks and summaries, which stay on the workers
             pairs = []
             for number, partition in enumerate(zip(*columns, strict=True)):
                 pairs.extend(make(number, partition, vectorizer, classes))
             futures = client.compute(pairs)
             made_chunks = futures[::2]
             summaries: list[Summary] = client.gather(futures[1::2])
-            # 2) those with documents, numbered anew
+            # 3) those with documents, numbered anew
             filled = [number for number, summary in enumerate(summaries) if summary.shape[0]]
             if not filled:
                 raise ValueError("X has no documents: expected documents of two classes.")
             filled_chunks = [made_chunks[number] for number in filled]
             chunks = client.map(_numbered, filled_chunks, range(len(filled)))
             summary = joined([summaries[number] for number in filled])
-            # 3) the fit
+            # 4) the fit
             options = self._vector_options(token_vectors)
             self._fit_corpus(DaskCorpus(client, chunks), summary, **options)
         return self
@@ -269,8 +277,9 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
     def __sklearn_clone__(self) -> Self:
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")
-        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
-        return type(self)(client=client, **copies)
+        for name, value in parameters.items():
+            parameters[name] = clone(value, safe=False)
+        return type(self)(client=client, **parameters)  # of a client there are no copies
 
 
 def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
@@ -283,6 +292,7 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
         )
     if not isinstance(collection, da.Array):
         return list(collection.to_delayed())
+    # Blocks of whole documents, the same as those of `like`.
     if isinstance(like, da.Array) and like.shape[0] == collection.shape[0]:
         collection = collection.rechunk({0: like.chunks[0]})
     if collection.numblocks[1:] not in ((), (1,)):
@@ -299,7 +309,7 @@ def _chunk(
     """Return a partition of X, y and weights as a chunk and its summary; errors name it."""
     try:
         X, y, weights = map(_with_length, columns)
-        if vectorizer is not None:
+        if vectorizer is not None:  # some vectorizers fail without texts
             X = vectorizer.transform(X) if len(X) else vectorizer.transform([""])[:0]
         y = y if hasattr(y, "columns") else np.asarray(y)
         weights = None if weights is None else np.asarray(weights)

@@ -28,7 +28,7 @@ __all__ = [
     "signed_frequency",
 ]
 
-_BLOCK_ENTRIES = 1_000_000
+_BLOCK_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
 
 
@@ -76,9 +76,28 @@ def class_totals(
     """
     if kind not in ("counts", "shares"):
         raise ValueError(f"kind must be 'counts' or 'shares', got {kind!r}.")
+    # 1) checked input; divided by the document's total, a weight turns counts into shares
     if not (sparse.issparse(X) and X.format == "csr"):
         X = as_csr(X if is_sparse(X) else np.asarray(X))
-    n_documents, n_tokens = X.shape
+    codes, weights = _checked_codes(y, sample_weight, X.shape[0], n_classes)
+    if kind == "shares":
+        weights = safe_divide(weights, row_totals(X))
+    # 2) the sums
+    if isinstance(X, Bags):
+        unit_totals = class_totals(X.left, codes, n_classes, weights)
+        return np.ascontiguousarray((X.right.T @ unit_totals.T).T)
+    if codes.ndim == 2:
+        by_class = sparse.csr_array(codes * weights[:, None])
+        return np.ascontiguousarray((by_class.T @ X).toarray())
+    if n_classes <= _FEW_CLASSES:
+        return _totals_by_products(X, codes, n_classes, weights)
+    return _totals_by_entries(X, codes, n_classes, weights)
+
+
+def _checked_codes(
+    y: ArrayLike, sample_weight: ArrayLike | None, n_documents: int, n_classes: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return codes, or a row for each document, and weights, (n_documents,)."""
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
     has_shares = codes.shape == (n_documents, n_classes)
@@ -93,29 +112,33 @@ def class_totals(
             f"y must contain class codes from 0 to {n_classes - 1}, "
             f"got {codes.min()} to {codes.max()}."
         )
-    if kind == "shares":
-        weights = safe_divide(weights, row_totals(X))
+    return codes, weights
 
-    if isinstance(X, Bags):
-        unit_totals = class_totals(X.left, codes, n_classes, weights)
-        return np.ascontiguousarray((X.right.T @ unit_totals.T).T)
-    if has_shares:
-        by_class = sparse.csr_array(codes * weights[:, None])
-        return np.ascontiguousarray((by_class.T @ X).toarray())
-    blocks = row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens))
-    if n_classes <= _FEW_CLASSES:
-        by_class = np.zeros((n_documents, n_classes))
-        by_class[np.arange(n_documents), codes] = weights
-        sums = np.zeros((n_tokens, n_classes))
-        for rows, part in blocks:
-            sums += part.T @ by_class[rows]
-        return np.ascontiguousarray(sums.T)
-    # With many classes, a product would cost n_classes additions for every entry.
+
+def _totals_by_products(X: Any, codes: NDArray[Any], n_classes: int, weights: Array) -> Array:
+    """Return the sums of a CSR matrix by class, (n_classes, n_tokens), as matrix products."""
+    n_documents, n_tokens = X.shape
+    by_class = np.zeros((n_documents, n_classes))
+    by_class[np.arange(n_documents), codes] = weights
+    sums = np.zeros((n_tokens, n_classes))
+    for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens)):
+        sums += part.T @ by_class[rows]
+    return np.ascontiguousarray(sums.T)
+
+
+def _totals_by_entries(X: Any, codes: NDArray[Any], n_classes: int, weights: Array) -> Array:
+    """Return the same sums entry by entry, for many classes.
+
+    A product would cost n_classes additions for every entry.
+    """
+    n_tokens = X.shape[1]
     totals = np.zeros(n_classes * n_tokens)
-    for rows, part in blocks:
+    for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens)):
         lengths = np.diff(part.indptr)
+        # 1) the cell of the result that each entry belongs to
         cells = np.repeat(codes[rows].astype(np.intp) * n_tokens, lengths)
         cells += part.indices
+        # 2) what it adds there
         amounts = np.repeat(weights[rows], lengths)
         amounts *= part.data
         totals += np.bincount(cells, amounts, len(totals))
@@ -170,7 +193,8 @@ def signed_frequency(
         raise ValueError(
             f"class_weight_totals must have shape ({n_classes},), got {class_weights.shape}."
         )
-    divisors = n_classes * class_weights if centred else np.full(n_classes, class_weights.sum())
+    total = class_weights.sum()
+    divisors = n_classes * class_weights if centred else np.full(n_classes, total)
     shares = safe_divide(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
@@ -211,7 +235,7 @@ def posterior_difference(totals: ArrayLike) -> Array:
     seen = totals.sum(axis=0)
     if n_classes == 2:
         return safe_divide(totals[1] - totals[0], seen)
-    difference = n_classes * totals
+    difference = n_classes * totals  # changed in place: it may be large
     difference -= seen
     return safe_divide(difference, (n_classes - 1) * seen)
 
@@ -266,6 +290,7 @@ def smoothed_totals(
     The first two are (n_classes, n_tokens), in the unit of `totals`; the last is (n_classes,). With
     two classes, the second is a view of the first.
     """
+    # 1) the totals of each class, and of all others
     smoothed = totals * unit
     smoothed += smoothing[:, None]
     if len(totals) == 2:
@@ -274,6 +299,7 @@ def smoothed_totals(
         rest = smoothed.sum(axis=0) - smoothed
         # By rounding, the difference may be smaller than the smoothing.
         np.maximum(rest, (smoothing.sum() - smoothing)[:, None], out=rest)
+    # 2) the log-odds of their sums
     sums = smoothed.sum(axis=1, where=seen)
     other_sums = rest.sum(axis=1, where=seen)
     return smoothed, rest, np.log(sums) - np.log(other_sums)

@@ -46,7 +46,8 @@ TRUSTED_TYPES = (
 )
 _LEVEL = 1  # of compression: higher levels save little and take three times as long to load
 _LEVEL_OF_SMALL = 9
-_BY_TOKEN = "attention_scores_", "token_values_", "token_importance_"
+# Fitted attributes whose last axis is the tokens.
+_BY_TOKEN = ("attention_scores_", "token_values_", "token_importance_")
 
 _WORD = r"[\p{L}\p{N}_]"
 # Token patterns for RE2, which onnxruntime uses and whose \w matches only ASCII letters.
@@ -56,8 +57,14 @@ _PATTERNS = {
     r"(?u)\b\w+(?:'\w+)?\b": f"{_WORD}+(?:'{_WORD}+)?",
 }
 # Parameters of vectorizers that ONNX supports only with these values; max_df can drop words.
-_FIXED = {"input": "content", "analyzer": "word", "tokenizer": None, "preprocessor": None}
-_FIXED |= {"strip_accents": None, "stop_words": None}
+_FIXED = {
+    "input": "content",
+    "analyzer": "word",
+    "tokenizer": None,
+    "preprocessor": None,
+    "strip_accents": None,
+    "stop_words": None,
+}
 _VECTORIZERS = (CountVectorizer, TfidfVectorizer, TokenVectorizer)
 _LARGEST_SPREAD = 600.0  # of scores: those further apart underflow in double precision
 
@@ -113,15 +120,18 @@ def save_model(
     ...     print(load_model(f"{folder}/model.skops").predict(["good film, fun"]))
     ['pos']
     """
+    # 1) the model, perhaps with fewer tokens
     path = Path(path)
     level = _LEVEL
     if max_tokens is not None or dtype is not None:
         model = _smaller(model, max_tokens, dtype)
         level = _LEVEL_OF_SMALL
+    # 2) a pickle
     if path.suffix.lower() != ".skops":
         with written_whole(path, text=False) as file:
             joblib.dump(model, file, compress=("zlib", level))
         return
+    # 3) or an archive, which is written only if it can be loaded again
     import skops.io  # takes a second
 
     try:
@@ -130,7 +140,7 @@ def save_model(
         if others:  # functions are saved by name, and a name may not lead back to its function
             skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
         _, large = _unpacked(content, ())
-        others = sorted({*others, *untrusted_content(model), *large})
+        others = sorted({*others, *untrusted_content(model), *large})  # to be trusted by a reader
         if not others:
             try_prediction(model)
     except Exception as error:
@@ -188,7 +198,9 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ClsAttentionClassifier(C=2.0)
     """
     path = Path(path).expanduser()
-    names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
+    names = []
+    for one in trusted:
+        names.append(one if isinstance(one, str) else f"{one.__module__}.{one.__name__}")
     is_pickle = path.suffix.lower() != ".skops"
     if is_pickle and names:
         raise ValueError(f"{path} is a pickle, for which `trusted` has no effect: omit it.")
@@ -199,29 +211,21 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
             # another byte.
             plain = zlib.decompress(content) if content.startswith(b"x") else content
             return joblib.load(io.BytesIO(plain))
-        import skops.io
-
-        plain, others = _unpacked(content, names)
-        others = others or _untrusted(plain, names)
-        if not others:
-            model = skops.io.loads(plain, trusted=[*TRUSTED_TYPES, *names])
-            others = sorted(untrusted_content(model) - set(names))
-            if not (others or names):
-                try_prediction(model)
-            if not others:
-                return model
-    except Warning:
+        model, others = _load_archive(content, names)
+    except Warning:  # an error where the user has turned warnings into errors
         raise
     except Exception as error:  # a damaged file can raise anything
         raise ValueError(
             f"{path} cannot be loaded: it is not a model, is damaged, or was saved with other "
             f"versions or modules ({type(error).__name__}: {error}). Copy or save it again."
         ) from error
-    raise ValueError(
-        f"{path} was not loaded, because it contains types, functions or patterns that are not "
-        "known to be safe, or unpacks to many times its size. If you trust it, pass "
-        f"trusted={others}."
-    )
+    if others:
+        raise ValueError(
+            f"{path} was not loaded, because it contains types, functions or patterns that are not "
+            "known to be safe, or unpacks to many times its size. If you trust it, pass "
+            f"trusted={others}."
+        )
+    return model
 
 
 def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
@@ -255,28 +259,43 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     ['label', 'probabilities']
     """
     try:
-        from skl2onnx import convert_sklearn, update_registered_converter
-        from skl2onnx.common import data_types, shape_calculator
-        from skl2onnx.operator_converters import text_vectoriser
-        from skl2onnx.shape_calculators import text_vectorizer
+        from skl2onnx import convert_sklearn
+        from skl2onnx.common import data_types
     except ImportError as error:
         raise ImportError(
             "Conversion to ONNX needs skl2onnx: pip install sklearn-clsattn[onnx]."
         ) from error
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    first, classifier = steps[0], steps[-1]
+    # 1) the model, with a CountVectorizer in place of a ContextVectorizer
+    steps = _steps_of(model)
+    first = steps[0]
+    classifier = steps[-1]
     _check_convertible(model, classifier)
     if type(first) is ContextVectorizer:
         first = _without_context(first)
         classifier = copy(classifier)
         classifier.reads_logarithms = True
         model = Pipeline([("words", first), ("classifier", classifier)])
+    # 2) its input: counts or texts
     options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
-    name, data = "X", data_types.FloatTensorType([None, getattr(first, "n_features_in_", None)])
     if isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer)):
         _check_vectorizer(first)
         options[id(first)] = {"tokenexp": _PATTERNS[first.token_pattern], "locale": locale}
-        name, data = "texts", data_types.StringTensorType([None])
+        inputs = [("texts", data_types.StringTensorType([None]))]
+    else:
+        n_tokens = getattr(first, "n_features_in_", None)
+        inputs = [("X", data_types.FloatTensorType([None, n_tokens]))]
+    # 3) the conversion
+    _register_converters()
+    return convert_sklearn(model, initial_types=inputs, options=options)
+
+
+def _register_converters() -> None:
+    """Register the converters of the classifier and of TokenVectorizer with skl2onnx."""
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common import shape_calculator
+    from skl2onnx.operator_converters import text_vectoriser
+    from skl2onnx.shape_calculators import text_vectorizer
+
     update_registered_converter(
         ClsAttentionClassifier,
         "ClsattnClsAttentionClassifier",
@@ -291,12 +310,18 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
         text_vectoriser.convert_sklearn_text_vectorizer,
         options=dict.fromkeys(("tokenexp", "separators", "nan", "keep_empty_string", "locale")),
     )
-    return convert_sklearn(model, initial_types=[(name, data)], options=options)
+
+
+def _steps_of(model: Any) -> list[Any]:
+    """Return the estimators of a pipeline, or a model alone."""
+    if not isinstance(model, Pipeline):
+        return [model]
+    return [step for _, step in model.steps]
 
 
 def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
     """Return a copy of a model with fewer tokens and smaller numbers, as in `save_model`."""
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    steps = _steps_of(model)
     classifier = copy(steps[-1])
     if not isinstance(classifier, ClsAttentionClassifier):
         raise TypeError(
@@ -305,6 +330,7 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
         )
     check_is_fitted(classifier)
     new_steps = [*steps[:-1], classifier]
+    # 1) fewer tokens
     if max_tokens is not None:
         check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
         able = CountVectorizer, TokenVectorizer, ContextVectorizer
@@ -314,18 +340,12 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
                 "ContextVectorizer and a classifier, so that the vectorizer can drop tokens."
             )
         new_steps[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
-        for name in _BY_TOKEN:
-            setattr(classifier, name, getattr(classifier, name)[..., columns])
-        stays = np.isin(classifier.selected_tokens_, columns)
-        classifier.selection_counts_ = classifier.selection_counts_[stays]
-        selected = classifier.selected_tokens_[stays]
-        classifier.selected_tokens_ = np.searchsorted(columns, selected)
-        classifier.n_features_in_ = len(columns)
-        classifier.__dict__.pop("_stream", None)
-        classifier.__dict__["_embeddings"] = None
+        _keep_tokens(classifier, columns)
+    # 2) smaller numbers
     if dtype is not None:
         for name in _BY_TOKEN:
             setattr(classifier, name, getattr(classifier, name).astype(dtype))
+    # 3) the pipeline around them
     if not isinstance(model, Pipeline):
         return classifier
     smaller = copy(model)
@@ -334,13 +354,29 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
     return smaller
 
 
+def _keep_tokens(classifier: ClsAttentionClassifier, columns: NDArray[np.intp]) -> None:
+    """Drop all other tokens from a classifier, in place; `columns` are ascending."""
+    for name in _BY_TOKEN:
+        setattr(classifier, name, getattr(classifier, name)[..., columns])
+    stays = np.isin(classifier.selected_tokens_, columns)
+    classifier.selection_counts_ = classifier.selection_counts_[stays]
+    selected = classifier.selected_tokens_[stays]
+    classifier.selected_tokens_ = np.searchsorted(columns, selected)
+    classifier.n_features_in_ = len(columns)
+    # The memory of batches and the embeddings are of all tokens.
+    classifier.__dict__.pop("_stream", None)
+    classifier.__dict__["_embeddings"] = None
+
+
 def _of_fewer_tokens(
     vectorizer: Any, importance: NDArray[Any], max_tokens: int
 ) -> tuple[Any, NDArray[np.intp]]:
     """Return a copy of a vectorizer with its most important columns, and their numbers."""
+    # 1) the columns
     vectorizer = copy(vectorizer)
     order = np.argsort(-overall_importance(importance), kind="stable")[:max_tokens]
     columns = np.sort(order)
+    # 2) vocabularies of these
     first = 0  # column of a vocabulary's token 0
     for name in ("vocabulary_", "character_vocabulary_"):
         vocabulary = getattr(vectorizer, name, None)
@@ -359,6 +395,25 @@ def _of_fewer_tokens(
         vectorizer.word_vectors = None
         vectorizer.word_vectors_ = None
     return vectorizer, columns
+
+
+def _load_archive(content: bytes, trusted: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the model in a .skops file, or None and the names of what must be trusted first."""
+    import skops.io
+
+    plain, others = _unpacked(content, trusted)
+    if others:
+        return None, others
+    others = _untrusted(plain, trusted)
+    if others:
+        return None, others
+    model = skops.io.loads(plain, trusted=[*TRUSTED_TYPES, *trusted])
+    others = sorted(untrusted_content(model) - set(trusted))
+    if others:
+        return None, others
+    if not trusted:  # what a user trusts may be slow, or need other documents than the examples
+        try_prediction(model)
+    return model, []
 
 
 def _unpacked(content: bytes, trusted: Sequence[str]) -> tuple[bytes, list[str]]:
@@ -385,8 +440,7 @@ def _check_convertible(model: Any, classifier: Any) -> None:
             f"{type(classifier).__name__}."
         )
     check_is_fitted(model)
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
-    if any(getattr(step, "sublinear_tf", False) for step in steps):
+    if any(getattr(step, "sublinear_tf", False) for step in _steps_of(model)):
         raise ValueError("sublinear_tf=True is not supported: skl2onnx computes ln(1 + c).")
     if classifier.multilabel_:
         raise ValueError("to_onnx supports one label per document, got a model of several labels.")
@@ -408,8 +462,7 @@ def _check_convertible(model: Any, classifier: Any) -> None:
 
 def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
     """Return a CountVectorizer with the same counts c, of which a bag has 1 + ln c, or raise."""
-    names = "token_pattern", "lowercase", "ngram_range", "tokenizer"
-    parameters = {name: getattr(vectorizer, name) for name in names}
+    # 1) what a CountVectorizer cannot do
     if vectorizer.context or vectorizer.characters is not None or vectorizer.normalize is not None:
         raise ValueError(
             "ONNX does not support context, characters and normalize of a ContextVectorizer: fit "
@@ -420,6 +473,9 @@ def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
             "ONNX does not split scripts such as Chinese, or combining marks and emoji, like "
             "ContextVectorizer: use a CountVectorizer."
         )
+    # 2) one with the same tokens
+    names = ("token_pattern", "lowercase", "ngram_range", "tokenizer")
+    parameters = {name: getattr(vectorizer, name) for name in names}
     made = CountVectorizer(**parameters)
     made.vocabulary_ = vectorizer.vocabulary_
     return made
