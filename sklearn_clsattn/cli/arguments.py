@@ -50,7 +50,7 @@ def _number(kind: type, *, auto: bool = False) -> Callable[[str], Any]:
         try:
             number = kind(text)
         except ValueError:
-            number = 0
+            number = 0  # refused below
         if not 0 < number < float("inf"):
             what = "a whole number" if kind is int else "a number"
             what += ' above 0 or "auto"' if auto else " above 0"
@@ -60,6 +60,7 @@ def _number(kind: type, *, auto: bool = False) -> Callable[[str], Any]:
     return read
 
 
+# Phrases of several help texts.
 _TRUST = (
     "A model file named *.skops is safe to load, whoever made it. Any other file is a pickle: "
     "loading it runs the code in it. Load only files that you trust."

@@ -39,7 +39,9 @@ from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
 HELD_OUT = 0.2
-_N_NEAREST = 4
+_N_NEAREST = 4  # words of each class
+_N_LISTED = 8  # classes, the others are counted
+# What spreadsheets take for a formula, and numbers, which they do not.
 _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
@@ -61,13 +63,13 @@ def run_compare(arguments: Namespace) -> None:
 
 def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
-    # 1) The texts.
+    # 1) the texts
     output = arguments.output
     _output(arguments, arguments.data, arguments.unlabeled)
     reviews = _read_labelled(arguments.data, arguments)
     classes, sizes = np.unique(reviews.labels, return_counts=True)
     unlabeled, teacher = _unlabeled(arguments, classes)
-    # 2) The fit.
+    # 2) the fit
     parameters: dict[str, Any] = {"min_df": arguments.min_df}
     if arguments.C is not None:
         parameters["C"] = arguments.C
@@ -81,13 +83,11 @@ def run_fit(arguments: Namespace) -> None:
     model.fit(reviews.texts, reviews.labels, unlabeled=unlabeled, teacher=teacher)
     seconds = time.perf_counter() - start
     saving.save_model(model, output)
-    # 3) What it learned.
+    # 3) what it learned
     classifier = model[-1]
-    counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
-    more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
         "texts": f"{len(reviews.texts):,} of {reviews.file}, column {reviews.text_column!r}",
-        "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
+        "classes": f"{_counted(classes, sizes)} (column {reviews.label_column!r})",
         **_facts_of_unlabeled(arguments, unlabeled, model),
         "features": f"{classifier.n_features_in_:,}",
         "fit": f"{seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
@@ -96,6 +96,16 @@ def run_fit(arguments: Namespace) -> None:
     }
     tokens = class_tokens(read_documents(model, reviews.texts))
     say("\n\n".join([fit_text(facts, tokens), *_nearest(model[0].word_vectors_, tokens)]))
+
+
+def _counted(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
+    """Return the first classes, each with its number of texts, in words."""
+    counted = []
+    for label, n_texts in zip(classes.tolist(), sizes, strict=True):
+        counted.append(f"{label} ({n_texts:,})")
+    listed = ", ".join(counted[:_N_LISTED])
+    n_more = len(counted) - _N_LISTED
+    return f"{listed} and {n_more} more" if n_more > 0 else listed
 
 
 def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
@@ -159,9 +169,11 @@ def _nearest(vectors: Any, tokens: list[ClassTokens]) -> list[str]:
 
 def run_predict(arguments: Namespace) -> None:
     """Classify texts with a saved model and write a CSV."""
+    # 1) the model and the texts
     output = _output(arguments, arguments.model, arguments.data)
     model = _load_model(arguments.model)
     table, texts = read_texts(_source(arguments.data), **_reading(arguments))
+    # 2) their classes
     try:
         proba = model.predict_proba(texts)
     except (AttributeError, TypeError, ValueError) as error:
@@ -172,9 +184,10 @@ def run_predict(arguments: Namespace) -> None:
         predicted = (proba > 0.5).astype(int)
     else:
         predicted = model.classes_[proba.argmax(axis=1)]
+    # 3) the table of DATA with new columns
     columns = {"prediction": list(map(guarded_cell, predicted.tolist()))}
     for label, of_class in zip(model.classes_.tolist(), proba.T.tolist(), strict=True):
-        columns[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
+        columns[f"probability_{label}"] = list(map("{:.6g}".format, of_class))
     for name in columns:
         if name in table:
             raise ValueError(
@@ -194,6 +207,7 @@ def run_predict(arguments: Namespace) -> None:
 
 def run_explain(arguments: Namespace) -> None:
     """Explain a saved model's predictions for texts, in the terminal or as a page."""
+    # 1) the arguments
     if (arguments.data is None) == (arguments.say is None):
         raise ValueError("pass texts to explain: either a file DATA or --say TEXT")
     output = _output(arguments, arguments.model, arguments.data)
@@ -207,12 +221,12 @@ def run_explain(arguments: Namespace) -> None:
             f"got {arguments.target!r}"
         )
     target = classes.get(arguments.target)
-    # 1) The texts.
+    # 2) the texts
     all_texts = arguments.say
     if all_texts is None:
         _, all_texts = read_texts(_source(arguments.data), **_reading(arguments))
     texts = all_texts if arguments.data is None else all_texts[: arguments.limit]
-    # 2) The answer.
+    # 3) the answer
     try:
         answer, options = _answer(model, texts, target, arguments.counterfactual)
     except (AttributeError, TypeError, ValueError) as error:
@@ -236,12 +250,14 @@ def _answer(
     """Return an explanation, or the fewest words or counts to change, and how to show it."""
     has_several_labels = getattr(model[-1], "multilabel_", False)
     options: dict[str, Any] = {"top": 8}
+    # 1) the fewest changes: of several labels one changes, else the class becomes the target
     if change is not None:
-        explained = target if has_several_labels else None
-        reached = None if has_several_labels else target
         unit: Any = change
-        return explain(model, texts, target=explained).counterfactual(unit, to=reached), options
-    # Of several labels or two classes, one is explained; of more classes, two are compared.
+        if has_several_labels:
+            return explain(model, texts, target=target).counterfactual(unit), options
+        return explain(model, texts).counterfactual(unit, to=target), options
+    # 2) an explanation: of several labels or two classes, one is explained; of more classes, two
+    # are compared
     is_single = has_several_labels or len(model.classes_) == 2
     options["target"] = None if has_several_labels else target
     return explain(model, texts, target=target if is_single else None), options
@@ -249,9 +265,11 @@ def _answer(
 
 def run_report(arguments: Namespace) -> None:
     """Fit models on texts and write a page on them."""
+    # 1) the texts
     _output(arguments, arguments.data, arguments.test)
     split, source = _split_texts(arguments)
     texts, labels, test_texts, test_labels = split
+    # 2) the fits
     name = getattr(arguments.data, "name", STDIN)
     report = ModelReport.from_estimator(
         make_text_classifier(min_df=arguments.min_df),
@@ -267,6 +285,7 @@ def run_report(arguments: Namespace) -> None:
         },
         progress=partial(_tell_fit, arguments),
     )
+    # 3) the page
     measured = ", ".join(f"{one.name} {one.accuracy:.3f}" for one in report.models)
     _tell(arguments, f"accuracy on {report.data.n_test:,} test texts: {measured}")
     _write_page(arguments.output, report.to_html(), quiet=arguments.quiet)
@@ -274,6 +293,7 @@ def run_report(arguments: Namespace) -> None:
 
 def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
     """Return training and test texts and labels, generated without a file, and their source."""
+    # 1) all texts
     if arguments.data is None:
         asked = f"{arguments.command} DATA"
         _check_no_columns(arguments, ("text", "label", "sep", "test"), asked)
@@ -286,16 +306,17 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
         reviews = _read_labelled(arguments.data, arguments)
         texts = reviews.texts
         labels = reviews.labels
-        # A test set has the same columns.
-        columns = {"text": reviews.text_column, "label": reviews.label_column}
         source = (
             f"{reviews.file}: texts in column {reviews.text_column!r}, labels in "
             f"{reviews.label_column!r}."
         )
+    # 2) a test set in a file, which has the same columns
     if arguments.test is not None:
+        columns = {"text": reviews.text_column, "label": reviews.label_column}
         reading = {**_reading(arguments), **columns}
         test = _labelled(read_reviews(_source(arguments.test), **reading))
         return (texts, labels, test.texts, test.labels), f"{source}\nTest set: {arguments.test}."
+    # 3) or held out
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
         raise ValueError(
@@ -335,7 +356,7 @@ def _check_no_columns(arguments: Namespace, names: tuple[str, ...], asked: str) 
 
 def _reading(arguments: Namespace) -> dict[str, Any]:
     """Return the options of a command that say how to read a file."""
-    return {name: getattr(arguments, name) for name in ("text", "sep", "encoding")}
+    return {"text": arguments.text, "sep": arguments.sep, "encoding": arguments.encoding}
 
 
 def _source(path: Path) -> Any:
@@ -369,7 +390,7 @@ def _labelled(reviews: Reviews) -> Reviews:
     """Return reviews with labels for classifiers, to which fractions would be a regression."""
     labels = reviews.labels
     if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
-        names = np.array([str(label) for label in labels.tolist()], dtype=object)
+        names = np.array(list(map(str, labels.tolist())), dtype=object)
         return replace(reviews, labels=names)
     return reviews
 
@@ -379,7 +400,8 @@ def _load_model(path: Path) -> Pipeline:
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model saved by 'fit'")
     model = saving.load_model(path)
-    if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
+    has_steps = isinstance(model, Pipeline) and len(model) > 1
+    if not (has_steps and hasattr(model, "predict_proba")):
         raise ValueError(
             f"{path} contains a {type(model).__name__}; expected a pipeline from texts to "
             "probabilities, such as 'fit' saves"
@@ -402,8 +424,9 @@ def _output(arguments: Namespace, *inputs: Path | None) -> Path | None:
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     if path.exists():
-        if any(other and other.exists() and path.samefile(other) for other in inputs):
-            raise ValueError(f"{path} is also an input; choose another file to write")
+        for other in inputs:
+            if other and other.exists() and path.samefile(other):
+                raise ValueError(f"{path} is also an input; choose another file to write")
         if path.is_file() and not arguments.force:
             raise ValueError(f"{path} exists already; pass --force to overwrite it")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -428,6 +451,8 @@ def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
     """Write a table as CSV, with empty cells for missing values."""
 
     class Lines:
+        """A file that gets each line without the writer's carriage return."""
+
         def write(self, line: str) -> None:
             # The writer puts carriage returns in cells into quotes only if its lines end in them.
             line = line.removesuffix("\r\n").encode("utf-8", "backslashreplace").decode()
@@ -459,7 +484,7 @@ def _tell_fit(arguments: Namespace, *done: Any) -> None:
 
 def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTokens]) -> str:
     """Return the report of a comparison, the best of each column with a star."""
-    # 1) The table. A space in place of the star keeps numbers aligned.
+    # 1) the table; a space in place of the star keeps numbers aligned
     table = [["  model", *(measure.heading for measure in _MEASURES)]]
     measured = result_table(result.models, _MEASURES, missing="-")
     for model, cells in zip(result.models, measured, strict=True):
@@ -468,8 +493,8 @@ def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTo
         table.append([mark + model.name, *numbers])
     head, *rows = in_columns(table, gap=" ").split("\n")
     legend = "  >: this package's classifier; *: best in column (without the majority class)"
-    # 2) The notes.
-    values = ", ".join(f"{C:g}" for C in comparison.BASELINE_CS)
+    # 2) the notes
+    values = ", ".join(map("{:g}".format, comparison.BASELINE_CS))
     notes = [
         "Times are from texts to a fitted model, and to predictions.",
         f"{comparison.TUNED}: sublinear TF-IDF of words and pairs, C chosen from {values} by "
@@ -477,11 +502,15 @@ def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTo
         "scikit-learn's default parameters.",
         *result.notes,
     ]
+    note_lines = []
+    for note in notes:
+        note_lines.append(filled(note.split(), "- ", "  "))
+    # 3) all in sections
     sections = [
         f"{source}\n{result.n_train:,} training texts, {result.n_test:,} test texts, "
         f"{len(result.classes)} classes.",
         "\n".join([head, "─" * WIDTH, *rows, legend]),
-        "\n".join(filled(note.split(), "- ", "  ") for note in notes),
+        "\n".join(note_lines),
     ]
     return "\n\n".join([*sections, *_token_sections(tokens)])
 
@@ -489,12 +518,15 @@ def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTo
 def fit_text(facts: dict[str, str], tokens: Any) -> str:
     """Return the report of one fit: named facts, then tokens."""
     width = max(map(len, facts)) + 2
-    lines = [filled(fact.split(), name.ljust(width), " " * width) for name, fact in facts.items()]
+    lines = []
+    for name, fact in facts.items():
+        lines.append(filled(fact.split(), name.ljust(width), " " * width))
     return "\n\n".join(["\n".join(lines), *_token_sections(tokens)])
 
 
 def _token_sections(tokens: Any) -> list[str]:
     """Return the lists of each class's most important and most selected tokens."""
+    # 1) each class's label and its tokens in words
     important = []
     selected = []
     for one in tokens:
@@ -502,6 +534,7 @@ def _token_sections(tokens: Any) -> list[str]:
         important.append((one.label, names))
         counted = [f"{token_text(name)} ({n})" for name, n in one.selected]
         selected.append((one.label, counted))
+    # 2) the lists, unless all are empty
     by_importance = "value × standard deviation of attention"
     by_selection = "number of texts where it gets the most attention"
     sections = []

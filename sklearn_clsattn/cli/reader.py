@@ -41,7 +41,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
-_SIGN = re.compile(r"\S")
+_SIGN = re.compile(r"\S")  # with which the next JSON value begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,23 +103,14 @@ def read_probabilities(
 
     `columns` are names of classes, or CLASS=COLUMN, between commas.
     """
+    # 1) the columns
     by_name = {str(label): label for label in classes.tolist()}
     probabilities = {}
     for item in columns.split(","):
         name, _, column = item.strip().partition("=")
-        column = column or name
-        if column not in table.columns:
-            there = ", ".join(f"{one!r:.40}" for one in table.columns)
-            raise ValueError(f"{file} has no column {column!r}; its columns are {there}")
-        numbers = pd.to_numeric(table[column], errors="coerce")
-        wrong = np.flatnonzero(numbers.isna())
-        if len(wrong):
-            raise ValueError(
-                f"row {wrong[0] + 1} of {file} has {table[column].iloc[wrong[0]]!r:.40} in column "
-                f"{column!r}: expected a probability"
-            )
-        probabilities[by_name.get(name, name)] = numbers.to_numpy(np.float64)
-    # Every class needs a column.
+        numbers = _numbers(table, column or name, file)
+        probabilities[by_name.get(name, name)] = numbers
+    # 2) every class needs one
     missing = [name for name, label in by_name.items() if label not in probabilities]
     if missing:
         raise ValueError(
@@ -129,6 +120,27 @@ def read_probabilities(
     return pd.DataFrame(probabilities)
 
 
+def _numbers(table: pd.DataFrame, column: str, file: str) -> NDArray[np.float64]:
+    """Return the numbers in a column, (n_texts,), which must be in the table and have no gaps."""
+    if column not in table.columns:
+        raise ValueError(
+            f"{file} has no column {column!r}; its columns are {_listed(table.columns)}"
+        )
+    numbers = pd.to_numeric(table[column], errors="coerce")
+    wrong = np.flatnonzero(numbers.isna())
+    if len(wrong):
+        raise ValueError(
+            f"row {wrong[0] + 1} of {file} has {table[column].iloc[wrong[0]]!r:.40} in column "
+            f"{column!r}: expected a probability"
+        )
+    return numbers.to_numpy(np.float64)
+
+
+def _listed(columns: Iterable[str]) -> str:
+    """Return the names of columns, each shortened, as a list in words."""
+    return ", ".join(f"{column!r:.40}" for column in columns)
+
+
 def _read_table(
     source: Source, sep: str | None, encoding: str, strings: bool = False
 ) -> tuple[pd.DataFrame, str]:
@@ -136,6 +148,7 @@ def _read_table(
 
     Cells of delimited text become numbers where a whole column can, unless `strings`.
     """
+    # 1) the file's name
     if sep is not None and len(sep) != 1:
         raise ValueError(f"sep must be a single character, got {sep!r}")
     file = str(getattr(source, "name", type(source).__name__))
@@ -144,8 +157,10 @@ def _read_table(
         file = str(source)
         if not source.exists():
             raise FileNotFoundError(f"there is no file {file}; expected a file of texts and labels")
+    # 2) its table
     try:
-        frame = _parsed(*_content(source), sep, encoding, strings)
+        content, kind = _content(source)
+        frame = _parsed(content, kind, sep, encoding, strings)
     except (ImportError, MemoryError):
         raise
     except Exception as error:  # decompressors and parsers have many
@@ -161,15 +176,19 @@ def _read_table(
 
 def _content(source: Path | IO[bytes]) -> tuple[bytes, str]:
     """Return content without its compression, and the extension of its format."""
+    # 1) of a file, whose last extension may be that of a compression
     if isinstance(source, Path):
-        suffixes = [suffix.lower() for suffix in source.suffixes]
-        kind = next((one for one in reversed(suffixes) if one not in _COMPRESSIONS), "")
+        kind = ""
+        for suffix in source.suffixes:
+            if suffix.lower() not in _COMPRESSIONS:
+                kind = suffix.lower()
         with get_handle(source, "rb", compression="infer", is_text=False) as opened:
             return opened.handle.read(), kind
+    # 2) of a stream, by how it begins
     content = source.read()
     if content.startswith(b"PAR1"):
         return content, ".parquet"
-    # In UTF-16, too, where the other byte of such characters is 0.
+    # Without byte order marks and spaces; in UTF-16, the other byte of such characters is 0.
     begin = content[:1000].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")
     return content, ".json" if begin.startswith((b"{", b"[")) else ".csv"
 
@@ -180,6 +199,7 @@ def _parsed(
     """Return the table that content is in a format, without rows if it is blank."""
     if not content:
         return pd.DataFrame()
+    # With `sep`, content is delimited text, whatever the file's name.
     if kind in _PARQUET and sep is None:
         # Types that can be missing, as integers beside a missing one would become floats.
         frame = pd.read_parquet(
@@ -232,20 +252,19 @@ def _delimited(text: str, sep: str | None, usual: str, strings: bool) -> pd.Data
 
 def _check_names(names: Iterable[str]) -> None:
     """Raise ValueError for two columns of one name; any number may have none."""
-    counts = Counter(name for name in names if name.strip())
-    repeated = [name for name, n in counts.items() if n > 1]
-    if repeated:
-        raise ValueError(
-            f"it has {counts[repeated[0]]} columns with the name {repeated[0]!r}; rename or remove "
-            "all but one"
-        )
+    for name, n_columns in Counter(names).items():
+        if n_columns > 1 and name.strip():
+            raise ValueError(
+                f"it has {n_columns} columns with the name {name!r}; rename or remove all but one"
+            )
 
 
 def _decoded(content: bytes, encoding: str) -> str:
     """Return content as text, without a byte order mark."""
     try:
+        # What is called UTF-8, by default as well, may be UTF-16 of Windows.
         if codecs.lookup(encoding).name == "utf-8":
-            marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+            marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
             is_marked = content.startswith(marks)
             encoding = "utf-16" if is_marked else "utf-8-sig"
             if not is_marked and (other := _utf16_without_mark(content)) is not None:
@@ -277,7 +296,8 @@ def _separator(text: str, usual: str) -> str:
 
     def fit(sep: str) -> tuple[bool, int]:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
-        widths = [len(row) for row in islice(filter(None, rows), 2)] or [0]
+        first_two = islice(filter(None, rows), 2)  # without blank lines
+        widths = list(map(len, first_two)) or [0]
         return 1 < widths[0] == widths[-1], widths[0]
 
     return max((usual, ",", ";", "\t", "|"), key=fit)
@@ -293,7 +313,10 @@ def _json_records(text: str) -> list[dict[str, Any]]:
     end = 0
     while sign := _SIGN.search(text, end):
         value, end = decoder.raw_decode(text, sign.start())
-        records += value if isinstance(value, list) else [value]
+        if isinstance(value, list):
+            records.extend(value)
+        else:
+            records.append(value)
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise ValueError(f"record {number} is not a JSON object")
@@ -308,6 +331,7 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: str) -> str:
     """Return the name of the column `asked` for, or of the first one with a usual name."""
+    # 1) the column asked for, or a usual one
     columns = list(frame.columns)
     if asked in columns:
         return asked
@@ -318,14 +342,16 @@ def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: s
         for name in _USUAL[parameter].split():
             if name in by_name:
                 return by_name[name]
-    there = ", ".join(f"{column!r:.40}" for column in columns)
+    # 2) or none
     raise ValueError(
-        f"{file} has no column {what}; its columns are {there}: choose one with {parameter}="
+        f"{file} has no column {what}; its columns are {_listed(columns)}: choose one with "
+        f"{parameter}="
     )
 
 
 def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
     """Return a column's texts (n_rows,), which must be strings."""
+    # 1) strings
     texts = column.astype(object).to_numpy()
     wrong = [at for at, value in enumerate(texts) if not isinstance(value, str)]
     if wrong:
@@ -334,6 +360,7 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
             f"{column.name!r} ({len(wrong)} of {len(texts)} rows are affected): fill or remove "
             "them, or choose the column of the texts with text="
         )
+    # 2) without NUL, which UTF-16 that is read as another encoding has
     with_nul = [at for at, text in enumerate(texts) if "\0" in text]
     if with_nul:
         raise ValueError(
@@ -346,6 +373,7 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
 
 def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
     """Return a column's labels (n_rows,), which must have one type."""
+    # 1) none missing
     labels = column.astype(object).tolist()
     missing = [at for at, one in enumerate(labels) if is_missing(one) or not str(one).strip()]
     if missing:
@@ -353,6 +381,7 @@ def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
             f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
             f"{len(missing)} of {len(labels)} rows have none: fill or remove them"
         )
+    # 2) of one type
     try:
         return np.array(labels, dtype=_LABEL_DTYPES[pd.api.types.infer_dtype(labels)])
     except (KeyError, OverflowError):
