@@ -10,6 +10,7 @@ from .._sklearn import StrOptions, validate_params
 from ._word_lists import sections
 
 _N_SAMPLES = 3000
+_MISTYPED = 1 / 40  # share of the words with a typing error
 
 Lists = dict[str, list[str]]
 
@@ -60,14 +61,23 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     >>> len(texts), sorted(set(moods))
     (3000, ['content', 'upset'])
     """
+    # 1) what messages are made of
     rng = np.random.RandomState(0)  # its numbers stay the same from release to release
-    lists = {title: text.splitlines() for title, text in sections("requests.txt").items()}
+    lists = {}
+    for title, text in sections("requests.txt").items():
+        lists[title] = text.splitlines()
+    topic_titles = _titles(lists, "topic ")
+    mood_titles = _titles(lists, "mood ")
+    # 2) different messages, with their labels
     labels: dict[str, tuple[str, str]] = {}  # of every text, once
     while len(labels) < _N_SAMPLES:
-        topic_title = _pick(rng, _titles(lists, "topic "))
-        mood_title = _pick(rng, _titles(lists, "mood "))
-        text = _write_message(rng, lists, topic_title, mood_title)
-        labels[text] = topic_title.split()[1], mood_title.split()[1]
+        topic_title = _pick(rng, topic_titles)
+        mood_title = _pick(rng, mood_titles)
+        message = _write_message(rng, lists, topic_title, mood_title)
+        topic_of_message = topic_title.removeprefix("topic ")
+        mood_of_message = mood_title.removeprefix("mood ")
+        labels[message] = (topic_of_message, mood_of_message)
+    # 3) arrays of them
     data = np.array(list(labels), dtype=object)
     topic, mood = np.array(list(labels.values()), dtype=object).T
     labels_of_target = topic if target == "topic" else mood
@@ -94,17 +104,19 @@ def _write_message(rng: np.random.RandomState, lists: Lists, topic: str, mood: s
         return _pick(rng, lists[f"slot {slot[1]}"])
 
     def mistype(word: re.Match[str]) -> str:
-        """Return every fortieth word or so with two letters in the wrong order."""
+        """Return a few of all words with two letters in the wrong order."""
         letters = word[0]
-        if rng.random_sample() >= 1 / 40:
+        if rng.random_sample() >= _MISTYPED:
             return letters
-        at = 1 + _below(rng, len(letters) - 2)
+        at = 1 + _below(rng, len(letters) - 2)  # the first letter is never wrong
         return letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
 
+    # 1) sentences, with words in the slots
     sentences = []
     for template in _templates(rng, lists, topic, mood):
         sentence = re.sub(r"\{(\w+)\}", fill_slot, template)
         sentences.append(sentence[0].upper() + sentence[1:])
+    # 2) a greeting before some, and typing errors in words of four letters or more
     greeting = _pick(rng, [*lists["greeting"], "", "", ""])
     message = " ".join([greeting, *sentences]).strip()
     return re.sub(r"[a-z]{4,}", mistype, message)
@@ -125,11 +137,12 @@ def _templates(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) 
     # 3) the mood, sometimes after the other one
     feeling = _pick(rng, lists[mood])
     if rng.random_sample() < 0.15:
-        (other_mood,) = {*_titles(lists, "mood ")} - {mood}
-        return [_pick(rng, lists[other_mood]), *templates, feeling]
-    place = 0 if rng.random_sample() < 0.2 else len(templates)
-    templates.insert(place, feeling)
-    return templates
+        moods = _titles(lists, "mood ")
+        moods.remove(mood)  # the other one is left
+        return [_pick(rng, lists[moods[0]]), *templates, feeling]
+    if rng.random_sample() < 0.2:
+        return [feeling, *templates]
+    return [*templates, feeling]
 
 
 def _pick(rng: np.random.RandomState, options: list[str]) -> str:

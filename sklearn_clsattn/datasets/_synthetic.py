@@ -160,7 +160,14 @@ def make_token_classification(
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
     """
-    p_own, p_other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
+    # 1) the tokens, and the probabilities of relevant ones (by class) and of irrelevant ones
+    p_relevant = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
+    p_irrelevant = _irrelevant_probabilities(zipf_exponent, n_irrelevant)
+    n_relevant = p_relevant.shape[1]
+    token_class = np.full(n_relevant + n_irrelevant, -1)
+    token_class[:n_relevant] = np.repeat(np.arange(n_classes), n_relevant_per_class)
+
+    # 2) the classes of the documents
     sizes = _class_sizes(n_samples, n_classes, weights)
     is_balanced = len(set(sizes.tolist())) == 1
     can_be_exact = is_balanced and not np.any(delta) and flip_y == 0 and n_irrelevant >= 1
@@ -170,20 +177,10 @@ def make_token_classification(
             "equal, delta and flip_y are 0, and n_irrelevant is at least 1"
         )
     rng = check_random_state(random_state)
-
-    # 1) The tokens, and the probabilities of relevant ones (by class) and of irrelevant ones.
-    n_relevant = n_classes * n_relevant_per_class
-    token_class = np.full(n_relevant + n_irrelevant, -1)
-    token_class[:n_relevant] = np.repeat(np.arange(n_classes), n_relevant_per_class)
-    is_own = token_class[:n_relevant] == np.arange(n_classes)[:, None]
-    p_relevant = np.where(is_own, p_own, p_other)
-    p_irrelevant = np.arange(1, n_irrelevant + 1, dtype=np.float64) ** -zipf_exponent
-    if n_irrelevant:
-        p_irrelevant /= p_irrelevant.sum()
-
-    # 2) The documents. `share` is the probability that the token at a position is relevant.
     y = np.repeat(np.arange(n_classes), sizes)
     rng.shuffle(y)
+
+    # 3) the documents; `share` is the probability that the token at a position is relevant
     if single_relevant:
         group_lengths = _draw_lengths(rng, document_length, n_samples // n_classes)
         tokens, lengths = _draw_groups(rng, y, group_lengths, n_relevant_per_class, p_irrelevant)
@@ -194,17 +191,19 @@ def make_token_classification(
         tokens = _draw_tokens(rng, y, lengths, share, p_relevant, p_irrelevant)
     counts = as_configured(_token_counts(tokens, lengths, token_class.size))
 
-    # 3) The labels.
+    # 4) the labels, some of them drawn again
     is_redrawn = rng.random_sample(n_samples) < flip_y
     target = np.where(is_redrawn, rng.randint(n_classes, size=n_samples), y)
     if return_X_y and not as_text:
         return counts, target
 
-    # 4) The texts, drawn last, so that documents are the same without them.
+    # 5) the texts, drawn last, so that documents are the same without them
     feature_names, target_names = _names(n_classes, n_relevant_per_class, n_irrelevant)
     texts = _write_texts(rng, tokens, lengths, feature_names) if as_text else None
     if return_X_y:
         return texts, target
+
+    # 6) all of these, and the true distribution
     p_irrelevant_by_class = np.tile((1 - share) * p_irrelevant, (n_classes, 1))
     bunch = Bunch(
         data=counts,
@@ -222,18 +221,30 @@ def make_token_classification(
 
 def _relevant_probabilities(
     delta: float | tuple[float, float], n_per_class: int, n_classes: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probabilities of relevant tokens in documents of their own and other classes."""
+) -> NDArray[np.float64]:
+    """Return the probabilities of relevant tokens in each class, (n_classes, n_relevant)."""
     bounds = np.asarray(delta, dtype=np.float64)
     if bounds.shape not in ((), (2,)) or not ((bounds >= 0) & (bounds <= 1)).all():
         raise ValueError(f"delta must be a number from 0 to 1 or a pair of them, got {delta!r}")
     low, high = np.broadcast_to(bounds, 2)
     deltas = np.tile(np.linspace(low, high, n_per_class), n_classes)
-    return (1 - deltas) / n_per_class, deltas / (n_per_class * (n_classes - 1))
+    p_own = (1 - deltas) / n_per_class
+    p_other = deltas / (n_per_class * (n_classes - 1))
+    classes = np.arange(n_classes)
+    is_own = np.repeat(classes, n_per_class) == classes[:, None]
+    return np.where(is_own, p_own, p_other)
+
+
+def _irrelevant_probabilities(zipf_exponent: float, n_irrelevant: int) -> NDArray[np.float64]:
+    """Return the probabilities of irrelevant tokens, (n_irrelevant,), most frequent first."""
+    ranks = np.arange(1, n_irrelevant + 1, dtype=np.float64)
+    frequencies = ranks**-zipf_exponent
+    return frequencies / frequencies.sum()
 
 
 def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> NDArray[np.int64]:
     """Return the sizes of the classes, (n_classes,), rounded by largest remainders."""
+    # 1) the frequencies of the classes
     frequencies = np.full(n_classes, 1 / n_classes)
     if weights is not None:
         frequencies = np.asarray(weights, dtype=np.float64)
@@ -241,8 +252,9 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
     # NaN would pass the opposite comparisons.
     if not (has_shape and frequencies.min() >= 0 and abs(frequencies.sum() - 1) <= 1e-6):
         raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}")
+    # 2) whole numbers
     exact = n_samples * frequencies / frequencies.sum()
-    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    sizes = np.floor(exact + 1e-9).astype(np.int64)  # in spite of rounding
     remainders = exact - sizes
     missing = n_samples - int(sizes.sum())
     sizes[np.argsort(-remainders, kind="stable")[:missing]] += 1
@@ -266,13 +278,13 @@ def _draw_tokens(
     p_irrelevant: NDArray[np.float64],
 ) -> NDArray[np.int32]:
     """Draw the tokens (n_tokens,) of all documents in order, relevant ones first in each."""
-    # 1) The number of relevant tokens in each document, and where they are.
+    # 1) the number of relevant tokens in each document, and where they are
     n_relevant = rng.binomial(lengths, relevant_share)
     if relevant_share > 0:
         n_relevant = np.maximum(n_relevant, 1)
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     is_relevant = np.arange(len(starts)) - starts < np.repeat(n_relevant, lengths)
-    # 2) The tokens.
+    # 2) the tokens
     classes = np.repeat(y, lengths)
     tokens = np.empty(len(classes), dtype=np.int32)
     for k, p_in_class in enumerate(p_relevant):
@@ -297,7 +309,7 @@ def _draw_groups(
     """
     n_groups = group_lengths.size
     n_classes = y.size // n_groups
-    # 1) The group and the relevant token of each document.
+    # 1) the group and the relevant token of each document: each token once, then any at random
     group = np.empty(y.size, dtype=np.int64)
     relevant_token = np.empty(y.size, dtype=np.int32)
     for k in range(n_classes):
@@ -307,11 +319,11 @@ def _draw_groups(
         repeated = rng.randint(n_per_class, size=n_groups - distinct.size)
         shuffled = rng.permutation(np.concatenate([distinct, repeated]))
         relevant_token[in_class] = k * n_per_class + shuffled
-    # 2) The irrelevant tokens of each group.
+    # 2) the irrelevant tokens of each group
     ends = np.cumsum(group_lengths - 1)
     drawn = n_classes * n_per_class + _draw(rng, p_irrelevant, int(ends[-1]))
     irrelevant_tokens = np.split(drawn.astype(np.int32), ends[:-1])
-    # 3) The documents.
+    # 3) the documents
     parts: list[Any] = []
     for token, group_number in zip(relevant_token, group, strict=True):
         parts.append([token])
@@ -341,10 +353,12 @@ def _names(
     n_classes: int, n_per_class: int, n_irrelevant: int
 ) -> tuple[NDArray[np.object_], list[str]]:
     """Return names of the tokens (n_tokens,), words or compounds of them, and of the classes."""
+    # 1) a theme for each class
     words = {title: text.split() for title, text in sections("words.txt").items()}
-    themes = [title for title in words if title.startswith("theme ")]
-    if n_classes == 2:
-        themes = ["negative", "positive"]
+    themes = ["negative", "positive"]
+    if n_classes > 2:
+        themes = [title for title in words if title.startswith("theme ")]
+    # 2) names; with more classes than themes, themes come again with a number
     names: dict[str, None] = {}  # each once
     target_names = []
     for k in range(n_classes):
@@ -372,14 +386,14 @@ def _write_texts(
 ) -> NDArray[np.object_]:
     """Return documents (n_samples,) as words in random order, with punctuation."""
     n_documents = lengths.size
-    # 1) The order of words: sorts by document, then at random.
+    # 1) the order of words: by document, then at random
     document = np.repeat(np.arange(n_documents), lengths)
     order = np.argsort(document + rng.random_sample(tokens.size), kind="stable")
-    # 2) The separator after each word.
+    # 2) the separator after each word
     ends = np.cumsum(lengths)
     separator = np.searchsorted(_SEPARATOR_CDF, rng.random_sample(tokens.size), side="right")
     separator[ends - 1] = len(_SEPARATORS)
-    # 3) The texts.
+    # 3) the texts
     with_separators = names[:, None] + np.array([*_SEPARATORS, _END], dtype=object)
     words = with_separators[tokens[order], separator].tolist()
     texts = np.empty(n_documents, dtype=object)
