@@ -33,8 +33,8 @@ def is_plain(X: Any, n_features: int) -> bool:
     For a single document validation takes three times as long as prediction.
     """
     if isinstance(X, Bags):
-        are_plain = is_plain(X.left, X.left.shape[1]) and is_plain(X.right, n_features)
-        return X.shape[1] == n_features and are_plain
+        n_units = X.left.shape[1]
+        return is_plain(X.left, n_units) and is_plain(X.right, n_features)
     # 1) the format, the sizes and the sign of the entries
     has_form = (
         type(X) in (sp.csr_matrix, sp.csr_array)
@@ -70,9 +70,11 @@ def as_csr(X: Any) -> Any:
         X = sp.csr_array(X)
     X = X.tocsr()
     # 2) the entries, whose arrays may be longer than what is in use
-    if len(X.data) > X.nnz or not X.data.min(initial=1) > 0:
+    has_zeros = not X.data.min(initial=1) > 0
+    if has_zeros or len(X.data) > X.nnz:
         X = X.copy()
         X.eliminate_zeros()
+    # 3) their type
     if X.dtype.kind in "iu" and X.data.sum(dtype=np.float64) > _LARGEST_EXACT_FLOAT64:
         X = X.astype(np.float64)
     return X
@@ -194,7 +196,8 @@ def row_totals(X: Any) -> NDArray[np.float64]:
         return np.asarray(X @ np.ones(X.shape[1]))
     sums = [np.zeros(0)]  # of a matrix without rows
     for _, part in row_blocks(X):
-        sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
+        entries = part.data.astype(np.float64, copy=False)
+        sums.append(row_sums(entries, part.indptr))
     return np.concatenate(sums)
 
 
@@ -223,8 +226,10 @@ def log_damp_entries(
         out = np.empty(entries.shape, dtype)
     # 1) integers, first those that are all 1
     if entries.dtype.kind in "iu":
-        if len(entries) and (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all():
-            out.fill(log_damp_entries(np.arange(2.0), scale)[1])
+        are_ones = (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all()
+        if len(entries) and are_ones:
+            of_zero_and_one = log_damp_entries(np.arange(2.0), scale)
+            out.fill(of_zero_and_one[1])
             return out
         largest = int(entries.max(initial=0))
         if largest < entries.size:
