@@ -381,7 +381,7 @@ def _stored_csr(arrays: dict[str, NDArray[Any]], name: str, n_columns: int) -> s
 
 
 def _is_valid(targets: Targets) -> bool:
-    """Return whether codes are those of classes, and shares probabilities or 0 and 1."""
+    """Return whether codes are numbers of classes, and shares probabilities or 0 and 1."""
     values = targets.values
     if targets.has_codes:
         is_code = (values >= 0) & (values < targets.n_classes)

@@ -354,17 +354,17 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         # 1) the batch, with targets among the classes of the first one
         stream: Stream | None = getattr(self, "_stream", None)  # None in the first call
         device = resolve_device(self.device)
-        known = None if stream is None else self.classes_
-        names = self._names_of_probabilities(y, classes, known)
+        earlier_classes = None if stream is None else self.classes_
+        names = self._names_of_probabilities(y, classes, earlier_classes)
         csr, labels, weights = validated(
             self, X, y, sample_weight, reset=stream is None, classes=names
         )
         if labels.ndim == 1:
-            if known is None:
+            if earlier_classes is None:
                 check_first_classes(classes)
-            targets = encode_batch(labels, classes, known)
+            targets = encode_batch(labels, classes, earlier_classes)
         else:
-            targets = encode_columns(y, labels, names, known)
+            targets = encode_columns(y, labels, names, earlier_classes)
         # 2) the memory of earlier batches
         if stream is None:
             stream = Stream.empty(targets.n_classes, csr.shape[1], multilabel=targets.multilabel)
@@ -393,21 +393,21 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self._warn(result)
         return self
 
-    def _names_of_probabilities(self, y: Any, classes: Any, known: Any) -> Any:
+    def _names_of_probabilities(self, y: Any, classes: Any, earlier_classes: Any) -> Any:
         """Return the names of a batch's columns of probabilities, None if `y` has labels.
 
-        Columns of 0 and 1 are several labels in the first batch, where `known` classes are None,
+        Columns of 0 and 1 are several labels in the first batch, where `earlier_classes` are None,
         and then what they were.
         """
         if not has_several_labels(y):
             return None
-        if not has_probabilities(y) and (known is None or self.multilabel_):
+        if not has_probabilities(y) and (earlier_classes is None or self.multilabel_):
             return None
         if classes is not None:
             return classes
-        if known is None or hasattr(y, "columns"):
+        if earlier_classes is None or hasattr(y, "columns"):
             return column_names(y)
-        return known  # in whose order columns without names are
+        return earlier_classes  # in whose order columns without names are
 
     def cls_attention(self, X: Any) -> NDArray[np.float64]:
         """Return the share of attention that ``<cls>`` keeps: how uninformative a document is.

@@ -145,7 +145,7 @@ def _check(value: Any, untrusted: set[str]) -> None:
 
 
 def _check_estimator(estimator: Any, untrusted: set[str]) -> None:
-    """Check an estimator's attributes and parameters, and those of the estimators in it."""
+    """Check the attributes and parameters of an estimator and of the estimators in it."""
     # 1) all attributes, none of which may replace a method
     kind = type(estimator)
     is_known = kind.__module__.split(".")[0] in ("sklearn", "sklearn_clsattn")
@@ -399,9 +399,9 @@ def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
     is_usable = vectorizer.characters is not None or sizes["character_vocabulary_"] == 0
     _require(is_usable, vectorizer, "character_vocabulary_ must be empty without characters")
     # 3) gates
-    known = _strings(vectorizer, "previous_words_")
-    _require(sorted(known) == list(known), vectorizer, "previous_words_ must be sorted")
-    _array(vectorizer, "previous_word_scores_", (len(known),))
+    words = _strings(vectorizer, "previous_words_").tolist()
+    _require(sorted(words) == words, vectorizer, "previous_words_ must be sorted")
+    _array(vectorizer, "previous_word_scores_", (len(words),))
     for name in ("start_scores_", "end_scores_"):
         _array(vectorizer, name, (longest - shortest + 1, N_CELLS))
     if "classes_" in vars(vectorizer):
@@ -609,7 +609,7 @@ def _check_named(owner: Any, name: str, length: int) -> list[Any]:
 
 
 def _check_step(owner: Any, step: Any) -> None:
-    """Raise ValueError for what is not an estimator, or a word in its place."""
+    """Raise ValueError for a step that is neither an estimator nor a word in its place."""
     is_word = step is None or (isinstance(step, str) and step in ("drop", "passthrough"))
     _require(is_word or isinstance(step, BaseEstimator), owner, f"{step!r:.80} is not an estimator")
 
@@ -714,9 +714,9 @@ def _example(model: Any) -> Any:
     if isinstance(model, HashingVectorizer):
         return ["some words", ""]
     # 3) counts
-    known = BaseAttentionClassifier | TokenImportanceTransformer | TfidfTransformer
-    known |= LogisticRegression | LinearClassifierMixin | MultinomialNB
-    n_features = vars(model).get("n_features_in_") if isinstance(model, known) else None
+    kinds = BaseAttentionClassifier | TokenImportanceTransformer | TfidfTransformer
+    kinds |= LogisticRegression | LinearClassifierMixin | MultinomialNB
+    n_features = vars(model).get("n_features_in_") if isinstance(model, kinds) else None
     if n_features is None:
         return None
     # The second document is empty.

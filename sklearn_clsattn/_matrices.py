@@ -159,7 +159,7 @@ def index_type(largest: int) -> type[np.signedinteger[Any]]:
 def csr_of(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int
 ) -> sp.csr_array:
-    """Return the CSR array of these arrays without checks or copies, even if they are views."""
+    """Return a CSR array of three arrays without checks or copies, even if they are views."""
     X = copy(_EMPTY)  # constructing one takes ten times as long
     X._shape = (len(indptr) - 1, n_columns)
     X.data = data

@@ -83,7 +83,7 @@ class Targets:
         return 1 if self.n_classes == 2 and not self.multilabel else self.n_classes
 
     def among(self, classes: NDArray[Any]) -> Targets:
-        """Return these targets among more classes, (n_more,), sorted; labels stay as they are."""
+        """Return the targets among more classes, (n_more,), sorted; several labels stay."""
         if self.multilabel or np.array_equal(classes, self.classes):
             return self
         positions = np.searchsorted(classes, self.classes).astype(np.intp)
@@ -215,6 +215,6 @@ def group_sums(matrix: Array, groups: Numbers, n_groups: int) -> Array:
 
 
 def _shares(by_class: Array, totals: Array) -> Array:
-    """Divide weights, (n, n_classes), by totals, (n,), where these are positive, in place."""
+    """Divide weights, (n, n_classes), in place by totals, (n,), where a total is positive."""
     totals = totals[:, None]
     return np.divide(by_class, totals, out=by_class, where=totals > 0)

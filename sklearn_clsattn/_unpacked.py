@@ -133,7 +133,7 @@ def _objects_of(schema: Any) -> tuple[list[str], dict[Any, list[Any]], int]:
 
 def _count_visits(schema: Any, by_number: dict[Any, list[Any]]) -> int:
     """Return the number of parts of a schema if each object is visited wherever it is named."""
-    known: dict[Any, int] = {}
+    by_object: dict[Any, int] = {}
 
     def visits(part: Any) -> int:
         if isinstance(part, list):
@@ -143,10 +143,10 @@ def _count_visits(schema: Any, by_number: dict[Any, list[Any]]) -> int:
         number = part.get("__id__")
         if number is None:
             return 1 + sum(map(visits, part.values()))
-        if number not in known:
-            known[number] = 1  # where an object contains itself
-            written = [1 + sum(map(visits, one.values())) for one in by_number[number]]
-            known[number] = max(written)
-        return known[number]
+        if number not in by_object:
+            by_object[number] = 1  # where an object contains itself
+            # An object is written in full only once; elsewhere only its number stands.
+            by_object[number] = max(1 + sum(map(visits, one.values())) for one in by_number[number])
+        return by_object[number]
 
     return visits(schema)

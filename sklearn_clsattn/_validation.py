@@ -56,7 +56,7 @@ def validated(
         return as_csr(X), np.empty(0), np.empty(0)
     # 1) what y has: probabilities, several labels or one
     has_columns = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
-    are_probabilities = has_columns and has_probabilities(y, classes)  # else 0 and 1
+    are_probabilities = has_columns and has_probabilities(y, classes)
     if are_probabilities:
         check_probabilities(y, classes)
     elif has_columns:
@@ -476,10 +476,12 @@ def check_first_classes(classes: ArrayLike | None) -> None:
         )
 
 
-def encode_batch(y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None) -> Targets:
+def encode_batch(
+    y: NDArray[Any], classes: ArrayLike | None, earlier_classes: NDArray[Any] | None
+) -> Targets:
     """Return the targets of the labels of one batch, (n_documents,), among all classes.
 
-    `classes` are those passed to `partial_fit`, `known` those of earlier batches, if there are any.
+    `classes` were passed to `partial_fit`; in the first call, `earlier_classes` are None.
     """
     # 1) the classes of this call, in the first call those of all batches
     targets = Targets.from_labels(y)
@@ -487,39 +489,41 @@ def encode_batch(y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any]
     if classes is not None:
         named = list(classes) if isinstance(classes, set | frozenset) else classes
         passed = np.unique(np.asarray(plain_labels(named, "classes")))
-    if known is None:
-        known = passed
+    all_classes = passed if earlier_classes is None else earlier_classes
+    names = all_classes.tolist()
     # 2) what does not fit
-    if len(known) < 2:
+    if len(names) < 2:
         raise ValueError(
-            f"Expected at least 2 classes; got {len(known)} class: {known.tolist()}. Pass all "
-            "labels that occur in any batch to partial_fit as classes=[...]."
+            f"Expected at least 2 classes; got {len(names)} class: {names}. Pass all labels that "
+            "occur in any batch to partial_fit as classes=[...]."
         )
-    if classes is not None and not np.array_equal(passed, known):
-        raise ValueError(
-            f"Expected the classes of the first call, {known.tolist()}, got {passed.tolist()}."
-        )
-    unknown = targets.classes[encode_labels(targets.classes, known) < 0]
+    if classes is not None and not np.array_equal(passed, all_classes):
+        raise ValueError(f"Expected the classes of the first call, {names}, got {passed.tolist()}.")
+    unknown = targets.classes[encode_labels(targets.classes, all_classes) < 0]
     if len(unknown):
         raise ValueError(
-            f"y has labels that are not among the classes {known.tolist()}: {unknown.tolist()}. "
+            f"y has labels that are not among the classes {names}: {unknown.tolist()}. "
             "Pass all labels to the first call to partial_fit as classes=[...]."
         )
-    return targets.among(known)
+    return targets.among(all_classes)
 
 
 def encode_columns(
-    y: Any, labels: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None
+    y: Any,
+    labels: NDArray[Any],
+    classes: ArrayLike | None,
+    earlier_classes: NDArray[Any] | None,
 ) -> Targets:
     """Return the targets of one batch of several labels, or of probabilities if it has `classes`.
 
-    `labels` are `y` as :func:`validated` returned it, `known` the classes of earlier batches.
+    `labels` are `y` as :func:`validated` returned it; in the first call, `earlier_classes` are
+    None.
     """
     targets = encode_targets(y, labels, classes)
-    if known is not None and not np.array_equal(targets.classes, known):
+    if earlier_classes is not None and not np.array_equal(targets.classes, earlier_classes):
         raise ValueError(
-            f"Expected columns of y for the classes of the first call, {known.tolist()}, got "
-            f"{targets.classes.tolist()}."
+            "Expected columns of y for the classes of the first call, "
+            f"{earlier_classes.tolist()}, got {targets.classes.tolist()}."
         )
     return targets
 
@@ -565,11 +569,11 @@ def check_two_classes(
     if earlier_class_weights is None and len(present) < 2:
         if present:
             qualification = " of positive weight" if len(classes) > 1 else ""
-            found = f"one class{qualification} ({present[0]!r})"
+            content = f"one class{qualification} ({present[0]!r})"
         else:
-            found = "no class of positive weight"
+            content = "no class of positive weight"
         raise ValueError(
-            f"y has {found}; at least two are needed. Add documents of another class, or check "
+            f"y has {content}; at least two are needed. Add documents of another class, or check "
             "sample_weight and class_weight."
         )
     # 2) the weight of all documents

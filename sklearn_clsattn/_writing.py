@@ -59,7 +59,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     if text.isprintable():  # the usual case, checked fastest
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _NOT_SHOWN.sub(lambda found: _sign(found[0], keep_lines), text)
+    return _NOT_SHOWN.sub(lambda match: _sign(match[0], keep_lines), text)
 
 
 def _sign(character: str, keep_lines: bool) -> str:

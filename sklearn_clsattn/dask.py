@@ -283,7 +283,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
 
 
 def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
-    """Return a collection's delayed partitions, as those of `like` for Arrays of its length."""
+    """Return a collection's delayed partitions; an Array as long as `like` gets its chunks."""
     if not (is_dask_collection(collection) and hasattr(collection, "to_delayed")):
         raise TypeError(
             f"{name} must be a Dask Array, DataFrame, Series or Bag, got "

@@ -285,7 +285,7 @@ def log_odds(totals: ArrayLike, *, smoothing: float = 1.0) -> Array:
 def smoothed_totals(
     totals: Array, smoothing: Array, unit: float = 1.0, seen: NDArray[np.bool_] | bool = True
 ) -> tuple[Array, Array, Array]:
-    """Return each class's smoothed totals, those of all other classes, and the sums' log-odds.
+    """Return each class's smoothed totals, its rivals' totals, and the log-odds of their sums.
 
     The first two are (n_classes, n_tokens), in the unit of `totals`; the last is (n_classes,). With
     two classes, the second is a view of the first.

@@ -428,8 +428,8 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
     """Return the names of the types in a .skops file that are not trusted."""
     import skops.io
 
-    known = {*TRUSTED_TYPES, *trusted}
-    return sorted(set(skops.io.get_untrusted_types(data=content)) - known)
+    types = set(skops.io.get_untrusted_types(data=content))
+    return sorted(types.difference(TRUSTED_TYPES, trusted))
 
 
 def _check_convertible(model: Any, classifier: Any) -> None:
