@@ -36,8 +36,8 @@ class TokenVectors:
         """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 means no vector."""
         lengths = np.linalg.norm(vectors, axis=1)
         tokens = np.flatnonzero(lengths)
-        matrix = (vectors[tokens] / lengths[tokens, None]).astype(np.float32)
-        return cls(tokens, matrix, len(vectors))
+        directions = vectors[tokens] / lengths[tokens, None]
+        return cls(tokens, directions.astype(np.float32), len(vectors))
 
     def rows(self) -> NDArray[np.float32]:
         """Return the vectors of all tokens, (n_tokens, d), 0 for a token without one."""
@@ -138,4 +138,5 @@ def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
     # 2) the same entries, in columns numbered anew
     new_numbers = np.cumsum(is_used, dtype=X.indices.dtype) - 1
     arrays = (X.data, new_numbers[X.indices], X.indptr)
-    return sp.csr_array(arrays, shape=(X.shape[0], len(columns))), columns
+    kept = sp.csr_array(arrays, shape=(X.shape[0], len(columns)))
+    return kept, columns

@@ -387,7 +387,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         entry_scale: float | None,
     ) -> None:
         """Store the fitted attributes."""
-        # 1) none of an earlier fit, perhaps with other parameters, stays
+        # 1) no attribute of an earlier fit, perhaps with other parameters, stays
         for name in list(vars(self)):
             if name.endswith("_") and not name.endswith("_in_"):
                 del self.__dict__[name]

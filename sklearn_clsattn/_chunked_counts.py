@@ -285,7 +285,7 @@ class _Writer:
             raise TypeError(
                 f"Expected (X, y) or (X, y, sample_weight), got a {type(batch).__name__}."
             )
-        X, y, sample_weight = (*batch, None)[:3]
+        X, y, sample_weight = (*batch, None)[:3]  # None if there are no weights
         if self._vectorizer is not None:
             if not len(X):  # some vectorizers fail without texts
                 return
@@ -321,7 +321,7 @@ class _Writer:
         summary = self._summary
         if summary is None or not summary.shape[0]:
             raise ValueError("The batches have no documents: expected at least one.")
-        # 1) the labels; with codes, in their order
+        # 1) the labels, in the order of their codes if there are codes
         labels = summary.targets.classes
         if summary.targets.has_codes:
             labels = np.concatenate(self._labels)

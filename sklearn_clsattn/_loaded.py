@@ -241,7 +241,7 @@ def _array(
         got = repr(value)
     expected = ", ".join(map(str, shape)).replace("None", "any")
     _require(fits, owner, f"{name} must be numbers of shape ({expected}), got {got:.80}")
-    # 2) the bounds, between which NaN is not
+    # 2) the bounds; NaN is not between them
     in_range = value.size == 0 or (float(value.min()) >= least and float(value.max()) <= _LARGEST)
     _require(in_range, owner, f"{name} must be finite and at least {least:g}")
     return value
