@@ -230,7 +230,10 @@ class FittedAttention:
                     largest_entry = max(largest_entry, _largest(part))
             scaled_outputs += cls_mass * intercept
             # 2) a bound of the rounding errors, here and in outputs
-            n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
+            most_tokens = X.shape[1]
+            if sp.issparse(X):  # whose integers are of 32 bits, too few for a square
+                most_tokens = int(np.diff(X.indptr).max(initial=0))
+            n_terms = 1 + most_tokens
             twice_intercept = 2.0 * abs(intercept)
             largest_value = 2.0 * (twice_intercept + np.abs(values).max(initial=0.0))
             largest_term = largest_entry * largest_value * weights.max(initial=0.0)
