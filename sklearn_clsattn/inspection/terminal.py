@@ -87,7 +87,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [head]
     if view.reasons:
         parts.append(_reasons(view, color=color))
-    # The texts, and the tokens that have no position in them.
+    # 1) The texts, and the tokens that have no position in them.
     for text in view.texts:
         body = _text(view, text, color=color)
         if body.plain.strip():
@@ -99,6 +99,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         parts.append(_unplaced(view, color=color))
     if not view.tokens:
         parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
+    # 2) What changes the prediction, and the details.
     if view.deletion:
         parts += [Text(), _deletion(view)]
     parts += _details(view, color=color, width=width)

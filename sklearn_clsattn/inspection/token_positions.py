@@ -137,6 +137,7 @@ def _document_text(
     weights = []
     n_spans = 0
     for source_number, source in sources.items():
+        # 1) The occurrences that a vectorizer finds.
         vectorizer = source.vectorizer
         if isinstance(vectorizer, ContextVectorizer):
             located: Located | None = _in_context(vectorizer, text)
@@ -144,7 +145,7 @@ def _document_text(
             located = locate(vectorizer, text)
         if located is None:
             continue
-        # A row for each occurrence and each number of its token in the document.
+        # 2) A row for each occurrence and each number of its token in the document.
         tokens: list[int] = []
         n_tokens = []  # of each occurrence
         for term in located.terms:
@@ -160,7 +161,7 @@ def _document_text(
         n_spans += len(located.spans)
     if not spans:
         return DocumentText(name, text, None, None, None, editable_index)
-    # The occurrences of all vectorizers together.
+    # 3) The occurrences of all vectorizers together, and what each has of its token's weight.
     words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
     joined = np.concatenate(occurrences)
     counted = np.concatenate(weights)
