@@ -1,6 +1,7 @@
 """A fitted model's outputs, attention and selected tokens, of numbers of any size."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import PaddedDocuments, counts, embed
+
+from sklearn_clsattn._core.fitted import FittedAttention
 
 N_CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 CLS = pytest.mark.parametrize("cls_weight", [1.7, 0.0], ids=["cls", "no cls"])
@@ -113,6 +116,19 @@ def test_the_prediction_is_that_of_the_outputs(n_classes, cls_weight, spread, en
     for one, Z in [*pairs, (ties, paired), (large, X)]:
         for W in (Z, Z.toarray()):
             assert_array_equal(one.predict(W), most_probable(outputs(one, W)))
+
+
+def test_a_tie_in_a_document_of_very_many_tokens():
+    """So many that their number squared is no integer of 32 bits."""
+    n_tokens = 60_000
+    X = sp.csr_array(np.ones((1, n_tokens)))
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(size=n_tokens)
+        values = rng.normal(size=(n_tokens, 1))
+        model = FittedAttention(scores, values, np.zeros(1), cls_weight=1.0, cls_score=0.0)
+        tied = replace(model, intercept=-model.outputs(X)[0])
+        assert_array_equal(tied.most_probable(X), tied.outputs(X)[:, 0] > 0)
 
 
 @N_CLASSES

@@ -141,7 +141,8 @@ def choose_C(
         return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
     folds = assign_folds(sample, N_FOLDS)
     n_telling = _count_telling(documents, n_different)
-    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
+    n_needed = np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0))
+    n_used = int(np.clip(n_needed, 1, N_FOLDS))
     fits = []
     for fold in range(n_used):
         is_held_out = folds == fold
@@ -152,7 +153,9 @@ def choose_C(
     trust = n_telling / (n_telling + GUESS_WORTH)
     search = _Search(fits, guess, trust, C, first_attention_C, log)
     # 2) the path of each gamma
-    choices = [search.choose(scale, first_attention_C) for scale in scales]
+    choices = []
+    for scale in scales:
+        choices.append(search.choose(scale, first_attention_C))
     choice = min(choices, key=_least_loss)
     averaged = choice
     if len(choices) > 1:
@@ -164,8 +167,10 @@ def choose_C(
     if not search.gains(choice, ATTENTION_CS[-1]):
         return averaged
     search.start = max(search.start - 1, _EXPONENTS[0])  # freer scores need a smaller C
-    others = [search.choose(choice.scale, larger) for larger in ATTENTION_CS[1:]]
-    best = min([choice, *others], key=_least_loss)
+    candidates = [choice]
+    for larger in ATTENTION_CS[1:]:
+        candidates.append(search.choose(choice.scale, larger))
+    best = min(candidates, key=_least_loss)
     return averaged if best is choice else best
 
 
@@ -247,7 +252,8 @@ class _Search:
         best = 10.0 ** (_walk(mean_loss, self.start) / 2)
         exponents = sorted(losses_of)
         tried = 10.0 ** (np.array(exponents) / 2)
-        return best, tried, np.array([losses_of[exponent] for exponent in exponents]).T
+        losses_by_C = [losses_of[exponent] for exponent in exponents]
+        return best, tried, np.array(losses_by_C).T
 
     def gains(self, choice: Choice, attention_C: float) -> bool:
         """Return whether a larger `attention_C` lowers the first fold's loss enough.
@@ -268,9 +274,11 @@ def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice
     """Return the mean of choices with several gammas, weighted by their held-out losses."""
     losses = np.array([choice.best for choice in choices])
     weights = softmax(-n_held_out * losses)
-    scale = float(weights @ [choice.scale for choice in choices])
+    scales = [choice.scale for choice in choices]
+    scale = float(weights @ scales)
     if C is None:
-        C = float(np.exp(weights @ np.log([choice.C for choice in choices])))
+        log_Cs = np.log([choice.C for choice in choices])
+        C = float(np.exp(weights @ log_Cs))
     return replace(choices[int(losses.argmin())], C=C, scale=scale)
 
 
@@ -316,12 +324,14 @@ class HeldOut:
         device: torch.device | str,
         **model_params: Any,
     ) -> None:
+        # 1) the fits without these documents
         kept = documents.rows(np.flatnonzero(~held_out))
         # Tokens that only documents held out have count by their vectors.
         self._tokens = np.arange(documents.shape[1])
         if model_params.get("vectors") is None:
             kept, self._tokens = kept.without_unseen_tokens()
         self._path = AttentionPath(kept, dtype, device, **model_params)
+        # 2) the documents held out, and their loss
         rows = np.flatnonzero(held_out)
         targets = documents.targets[rows]
         weights = documents.weights[rows]
@@ -379,10 +389,12 @@ def _walk(loss: Any, start: int) -> float:
     It is called for `start` and the next, then upwards or downwards until it rises.
     """
     lowest, highest = _EXPONENTS
+    # 1) the direction in which it falls
     start = min(start, highest - 1)
     values = {start: loss(start), start + 1: loss(start + 1)}
     step = 1 if values[start + 1] < values[start] else -1
     best = start + 1 if step == 1 else start
+    # 2) the least value
     for position in count(best + step, step):
         if not lowest <= position <= highest:
             return float(best)
@@ -390,6 +402,7 @@ def _walk(loss: Any, start: int) -> float:
         if not values[position] < values[best]:
             break
         best = position
+    # 3) the minimum of the parabola through it and the values beside it
     below = values[best - 1]
     above = values[best + 1]
     curvature = below - 2 * values[best] + above

@@ -113,7 +113,7 @@ class Documents:
             directions = directions_by_content(shares)
             chunks = self.corpus.gather(fingerprints, directions)
             first, second, targets, weights = zip(*chunks, strict=True)
-            lengths = [len(of_chunk) for of_chunk in weights]
+            lengths = list(map(len, weights))
             self._cache["description"] = _Description(
                 groups=group_duplicates(np.concatenate(first), np.concatenate(second)),
                 targets=Targets.joined(targets),

@@ -92,13 +92,18 @@ class VectorEmbeddings:
     @property
     def cls_embedding(self) -> Array:
         """The embedding of ``<cls>``, (1 + n_outputs + d,)."""
-        return np.eye(1, 1 + sum(self.weights.shape))[0]
+        d, n_outputs = self.weights.shape
+        embedding = np.zeros(1 + n_outputs + d)
+        embedding[0] = 1.0
+        return embedding
 
     @property
     def output_vectors(self) -> Array:
         """The output vectors, (n_outputs, 1 + n_outputs + d)."""
         n_outputs = self.weights.shape[1]
-        return np.hstack([np.zeros((n_outputs, 1)), np.eye(n_outputs), self.weights.T])
+        on_scores = np.zeros((n_outputs, 1))
+        on_own_parts = np.eye(n_outputs)
+        return np.hstack([on_scores, on_own_parts, self.weights.T])
 
     @property
     def matrix(self) -> Array:
@@ -172,8 +177,8 @@ class FittedAttention:
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, part, products in self._products(X, weights[:, None], weighted_values):
                 # 1) the quotients of two sums over tokens
-                mass = products[0][:, 0] + cls_mass
-                attended = products[1]
+                masses, attended = products
+                mass = masses[:, 0] + cls_mass
                 least = _SMALLEST_MASS
                 if has_rounded_weights:
                     least *= max(1.0, _largest(part))
@@ -219,7 +224,8 @@ class FittedAttention:
         largest_entry = 0.0
         if has_counts:
             # Damping takes hardly more than a hundred times its unit from any integer.
-            largest_entry = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0])
+            largest_integer = np.array([np.iinfo(X.dtype).max])
+            largest_entry = float(self.token_weights(largest_integer)[0])
         with np.errstate(over="ignore", invalid="ignore"):
             # 1) the outputs times the attention masses
             scaled_outputs = np.empty(X.shape[0])
@@ -230,10 +236,14 @@ class FittedAttention:
                     largest_entry = max(largest_entry, _largest(part))
             scaled_outputs += cls_mass * intercept
             # 2) a bound of the rounding errors, here and in outputs
-            n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
+            most_tokens = X.shape[1]
+            if sp.issparse(X):  # whose integers are of 32 bits, too few for a square
+                most_tokens = int(np.diff(X.indptr).max(initial=0))
+            n_terms = 1 + most_tokens
             twice_intercept = 2.0 * abs(intercept)
             largest_value = 2.0 * (twice_intercept + np.abs(values).max(initial=0.0))
-            largest_term = largest_entry * largest_value * weights.max(initial=0.0)
+            largest_weight = weights.max(initial=0.0)
+            largest_term = largest_entry * largest_value * largest_weight
             largest_term += cls_mass * twice_intercept
             rounding = 4.0 * n_terms**2 * np.finfo(np.float64).eps * largest_term
             if not _SMALLEST_MASS < n_terms * largest_term < _LARGEST_MASS:
@@ -280,10 +290,11 @@ class FittedAttention:
         if isinstance(X, Bags):
             factors = tuple(X.right @ factor for factor in factors)
             X = X.left
-        factors = tuple(np.ascontiguousarray(factor) for factor in factors)  # once, not per block
+        factors = tuple(map(np.ascontiguousarray, factors))  # once, not per block
         blocks = list(row_blocks(X, BLOCK_ENTRIES))
         # Fresh memory for every block would cost as much as the weights.
-        memory = np.empty(max([len(part.data) for _, part in blocks], default=0))
+        largest_block = max((len(part.data) for _, part in blocks), default=0)
+        memory = np.empty(largest_block)
         for rows, part in blocks:
             if self.entry_scale is None:
                 part.data = np.asarray(part.data, dtype=np.float64)
@@ -373,6 +384,7 @@ def select_tokens(
     of a document's highest tie with it. The paper's :math:`S_X(p) = \{s \in X : p^\top E_s =
     \max_{s' \in X} p^\top E_{s'}\}`.
     """
+    # 1) the entries whose scores are near their document's highest
     entry_scores = scores[X.indices]
     if len(X.data) and not X.data.min() > 0:
         entry_scores[X.data <= 0] = -np.inf
@@ -380,8 +392,8 @@ def select_tokens(
     # A document without tokens has no maximum, and selects nothing.
     thresholds[np.isneginf(thresholds)] = np.inf
     entries = np.flatnonzero(entry_scores >= np.repeat(thresholds, np.diff(X.indptr)))
+    # 2) their documents and tokens; an entry may be stored in several parts
     documents = np.searchsorted(X.indptr, entries, side="right") - 1
-    # An entry may be stored in several parts; its token is selected once.
     n_tokens = X.shape[1]
     pairs = np.unique(documents.astype(np.int64) * n_tokens + X.indices[entries])
     return pairs // n_tokens, pairs % n_tokens
@@ -420,9 +432,10 @@ def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
         documents = documents[has_tokens]
         best = best[has_tokens]
         is_unclear = may_tie[best] | (part.data.min() <= 0)  # such entries are no tokens
+        clearly_selected = by_rank[best[~is_unclear]]
         unclear = multiplied(bags[rows.start + documents[is_unclear]])
         _, selected = select_tokens(scores, unclear, tolerance)
-        return np.concatenate([by_rank[best[~is_unclear]], selected])
+        return np.concatenate([clearly_selected, selected])
 
     # 2) the best tokens of documents, block by block
     counts = np.zeros(n_tokens, dtype=np.intp)
@@ -445,4 +458,5 @@ def _product(X: Any, columns: Array) -> Array:
 
 def _largest(X: Any) -> float:
     """Return the largest entry of an ndarray or a sparse matrix, 0 if there is none."""
-    return float((X.data if sp.issparse(X) else X).max(initial=0.0))
+    entries = X.data if sp.issparse(X) else X
+    return float(entries.max(initial=0.0))

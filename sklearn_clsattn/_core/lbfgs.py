@@ -78,6 +78,7 @@ def minimize_lbfgs(
     while not is_converged(now):
         if now.n_iter >= max_iter:
             return now
+        # 1) a step along the quasi-Newton direction
         direction = _direction(gradient, pairs, precondition, scale)
         if len(pairs) == memory:
             pairs.popleft()  # frees memory for the next pair
@@ -90,6 +91,7 @@ def minimize_lbfgs(
         if step is None:
             now.status = "no_progress"
             return now
+        # 2) its curvature pair
         length, x, value, new_gradient = step
         change = direction.mul_(length)
         gradient_change = torch.sub(new_gradient, gradient, out=gradient)  # in its memory
@@ -97,7 +99,7 @@ def minimize_lbfgs(
         gradient = new_gradient
         del step, new_gradient  # and with them the gradient, before the next one is made
         new_scale = _scale(pair, precondition)
-        if new_scale > 0:
+        if new_scale > 0:  # else the pair has no positive curvature
             pairs.append(pair)
             scale = new_scale
         now = Iterate(x, value, gradient, now.n_iter + 1)
@@ -119,13 +121,15 @@ def _scale(pair: Pair, precondition: Multiply) -> float:
     """Return the factor that gives a preconditioner the curvature of a pair, 0 if there is none."""
     _, gradient_change, curvature = pair
     norm = _dot(gradient_change, precondition(gradient_change))
-    return curvature / norm if curvature > 0 and norm > 0 and math.isfinite(norm) else 0.0
+    has_scale = curvature > 0 and norm > 0 and math.isfinite(norm)
+    return curvature / norm if has_scale else 0.0
 
 
 def _direction(
     gradient: torch.Tensor, pairs: Pairs, precondition: Multiply, scale: float
 ) -> torch.Tensor:
     """Return minus the approximate inverse Hessian times the gradient (two-loop recursion)."""
+    # 1) from the newest pair to the oldest
     direction = gradient.neg()
     coefficients = []
     for change, gradient_change, curvature in reversed(pairs):
@@ -133,9 +137,10 @@ def _direction(
         _add(direction, gradient_change, -coefficient)
         coefficients.append(coefficient)
     direction = precondition(direction).mul_(scale)
-    for (change, gradient_change, curvature), coefficient in zip(
-        pairs, reversed(coefficients), strict=True
-    ):
+    # 2) and back
+    coefficients.reverse()
+    for pair, coefficient in zip(pairs, coefficients, strict=True):
+        change, gradient_change, curvature = pair
         correction = coefficient - _scalar(_product(gradient_change, direction)) / curvature
         _add(direction, change, correction)
     return direction
@@ -153,13 +158,15 @@ def _weak_wolfe_step(
     slope = _dot(now.gradient, direction)
     if not slope < 0:
         return None
-    low, high, length = 0.0, math.inf, 1.0
+    low = 0.0
+    high = math.inf
+    length = 1.0
     best = None
     for _ in range(_MAX_TRIALS):
         x = torch.add(now.x, direction, alpha=length)
         value, gradient = function(x)
         enough = now.value + _SUFFICIENT_DECREASE * length * slope
-        if not (value <= enough and value < now.value):  # NaN counts as too far
+        if not (value <= enough and value < now.value):  # too far; so is NaN
             del gradient  # frees memory for the next trial's
             high = length
             length = _interpolate(low, high, now.value, slope, value, length)
@@ -176,8 +183,10 @@ def _interpolate(
     low: float, high: float, value: float, slope: float, new_value: float, length: float
 ) -> float:
     """Return the minimiser of the parabola through the start and the failed trial, kept inside."""
-    drop = new_value - value - slope * length
-    guess = -0.5 * slope * length**2 / drop if math.isfinite(drop) and drop > 0 else -math.inf
+    excess = new_value - value - slope * length  # above the tangent at the start
+    guess = -math.inf
+    if math.isfinite(excess) and excess > 0:
+        guess = -0.5 * slope * length**2 / excess
     width = high - low
     return min(max(guess, low + 0.1 * width), low + 0.5 * width)
 

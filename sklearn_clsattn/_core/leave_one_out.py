@@ -33,7 +33,7 @@ from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals
 
-_SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
+_SMALLEST_TOTAL = 1e-9  # differences of totals are not exact: they may be 0 or negative
 _LARGEST_TOTAL = 1e30  # in single precision
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
@@ -74,12 +74,14 @@ def group_duplicates(first: Array, second: Array) -> Numbers:
 def _group_within(projections: Array, groups: Numbers) -> Numbers:
     """Number documents by their projections within groups; all are (n_documents,)."""
     n_documents = len(groups)
+    # One group needs no second key, which takes longer.
     order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
     differs = np.abs(np.diff(ascending)) > _ROUNDING * ascending[1:]
     differs |= np.diff(groups[order]) != 0
+    ascending_numbers = np.concatenate([[0], np.cumsum(differs)])
     numbers = np.empty(n_documents, dtype=np.intp)
-    numbers[order] = np.concatenate([[0], np.cumsum(differs)])[:n_documents]
+    numbers[order] = ascending_numbers[:n_documents]
     return numbers
 
 
@@ -96,7 +98,8 @@ def directions_by_content(shares: Array) -> Array:
     """
     directions = random_directions(shares.shape[1])
     # 1) a number for each token, by how often it is in any classes
-    content = shares.sum(axis=0) + np.sqrt(np.square(shares).sum(axis=0))
+    squares = np.square(shares).sum(axis=0)
+    content = shares.sum(axis=0) + np.sqrt(squares)
     # 2) a number for each class, by its tokens, which stands for its name
     class_numbers = _scattered(shares @ _scattered(content))
     # 3) a number for each token, by the classes it is in
@@ -106,7 +109,8 @@ def directions_by_content(shares: Array) -> Array:
 
 def _scattered(values: Array) -> Array:
     """Return numbers from 1 to 2 that differ where positive values do, of the same shape."""
-    return np.asarray(1.5 + 0.5 * np.cos(100.0 * np.log(np.maximum(values, 1e-300))))
+    logarithms = np.log(np.maximum(values, 1e-300))
+    return np.asarray(1.5 + 0.5 * np.cos(100.0 * logarithms))
 
 
 @dataclass(frozen=True)
@@ -180,10 +184,12 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
             np.log(kept, out=kept)
             kept *= part.data
             changes = row_sums(kept, part.indptr)
-            sums[k, rows] = part @ log_odds[k] + np.where(is_of_class, changes, -changes)
+            signed_changes = np.where(is_of_class, changes, -changes)
+            sums[k, rows] = part @ log_odds[k] + signed_changes
 
     # Beside the tables of several outputs half as much room to work in is as much memory.
     blocks_in_threads(add_up_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
+    # 5) the sums of documents whose copies are of several classes
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
         for rows, part, odds in _log_odds_without(X[mixed], left_out[mixed], totals):
@@ -199,12 +205,15 @@ def leave_one_out_log_odds(
 
     `groups` are the documents' :func:`same_documents`.
     """
+    # 1) the weights of each document and its copies, 0 for one of weight 0, which is in no total
     is_present = weights > 0
     copies = LeftOut.with_copies(targets, weights, groups)[groups]
     left_out = LeftOut(copies.by_class * is_present[:, None], copies.total * is_present)
+    # 2) the log-odds without them
     odds = np.empty((X.nnz, totals.n_outputs))
     for rows, _, odds_of_block in _log_odds_without(X, left_out, totals):
-        odds[X.indptr[rows.start] : X.indptr[rows.stop]] = odds_of_block
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        odds[entries] = odds_of_block
     return odds
 
 
@@ -242,7 +251,9 @@ def _log_odds_without(
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
     """Return X's precision; single only where totals are not too large for a document's share."""
     largest = max(totals.rest.max(initial=0.0), totals.smoothed.max(initial=0.0))
-    return np.float32 if X.dtype == np.float32 and largest < _LARGEST_TOTAL else np.float64
+    if X.dtype == np.float32 and largest < _LARGEST_TOTAL:
+        return np.float32
+    return np.float64
 
 
 def _unit_per_document(X: Any, totals: TokenTotals) -> Array:

@@ -119,11 +119,13 @@ class AttentionLoss:
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the documents' losses and its gradient by `matrix`."""
         tokens = matrix[:-1]
+        values = tokens[:, 1:]
         intercept = matrix[-1, 1:].to(torch.float64)
         cls_mass, shift = self._cls_mass_and_shift(matrix)
         # One memory for w and w b, then for the product R, then for the gradient.
         gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
+        last_row = gradient[-1]
 
         # 1) attention weights and outputs
         weights = _weigh_values(tokens, shift, out=by_token)
@@ -135,15 +137,17 @@ class AttentionLoss:
         loss, by_output = self.output_loss(attended + intercept)
         # 3) the product R
         per_document = torch.empty_like(sums)
-        torch.div(by_output, mass[:, None], out=per_document[:, 1:])
-        per_document[:, 0] = -(per_document[:, 1:] * attended).sum(dim=1)
+        by_numerator = per_document[:, 1:]  # g / d
+        by_mass = per_document[:, 0]  # -sum g f / d
+        torch.div(by_output, mass[:, None], out=by_numerator)
+        by_mass[:] = -(by_numerator * attended).sum(dim=1)
         self.bag.sum_over_documents(per_document.to(self.bag.dtype), out=by_token)
         # 4) the derivatives by scores and values
-        self._add_values_times_derivatives(by_token, tokens[:, 1:])
+        self._add_values_times_derivatives(by_token, values)
         by_token *= weights[:, None]
         # 5) the derivatives by the score of <cls> and the intercepts
-        gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
-        gradient[-1, 1:] = by_output.sum(dim=0)
+        last_row[0] = cls_mass * by_mass.sum()
+        last_row[1:] = by_output.sum(dim=0)
         return loss, gradient
 
     def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
@@ -155,16 +159,15 @@ class AttentionLoss:
         forward = self._forward(matrix)
         # 1) the curvature by outputs
         p = self.output_loss.probabilities(forward.outputs)
-        variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE)
-        variance = variance * self.sample_weight[:, None]
+        by_output = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE)
+        by_output *= self.sample_weight[:, None]
         # 2) the curvature by values and intercepts
-        per_document = (variance / forward.squared_mass[:, None]).to(self.bag.dtype)
+        per_document = (by_output / forward.squared_mass[:, None]).to(self.bag.dtype)
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
-        curvature[:-1] = self.bag.squared_sum_over_documents(
-            per_document, roughly=self.sample_weight
-        )
-        curvature[:-1] *= forward.weights.square()[:, None]
-        curvature[-1] = variance.sum(dim=0)
+        by_value = curvature[:-1]
+        by_value[:] = self.bag.squared_sum_over_documents(per_document, roughly=self.sample_weight)
+        by_value *= forward.weights.square()[:, None]
+        curvature[-1] = by_output.sum(dim=0)
         return curvature
 
     def bound(self, matrix: torch.Tensor) -> torch.Tensor:
@@ -174,41 +177,47 @@ class AttentionLoss:
         """
         forward = self._forward(matrix)
         attended = forward.attended
+        squared_mass = forward.squared_mass
         # 1) the parabolas' curvature h by outputs
-        size = self.output_loss.log_odds(forward.outputs).abs_().clamp_(min=_LEAST_LOG_ODDS)
-        by_output = torch.tanh(0.5 * size).div_(2.0 * size) * self.sample_weight[:, None]
+        sizes = self.output_loss.log_odds(forward.outputs).abs_()
+        sizes.clamp_(min=_LEAST_LOG_ODDS)
+        by_output = torch.tanh(0.5 * sizes).div_(2.0 * sizes)
+        by_output *= self.sample_weight[:, None]
         # 2) sums over documents of q^2 h, of q^2 h f, and of q^2 h f^2 over all outputs
         times_f = by_output * attended
         times_squared_f = (by_output * attended.square()).sum(dim=1, keepdim=True)
         per_document = torch.cat([by_output, times_f, times_squared_f], dim=1)
-        per_document = per_document / forward.squared_mass[:, None]
+        per_document = per_document / squared_mass[:, None]
         sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype))
         sums *= forward.weights.square()[:, None]
         zeroth, first, second = sums.split([self.n_outputs, self.n_outputs, 1], dim=1)
-        # 3) the curvature by values, and by scores: q^2 h (b - f)^2
+        # 3) the curvature by values, and by scores: q^2 h (b^2 - 2 b f) + q^2 h f^2
         values = matrix[:-1, 1:]
+        with_values = (values * (values * zeroth - 2 * first)).sum(dim=1)
+        by_score = second[:, 0] + with_values
+        by_score.clamp_(min=0.0)  # but for rounding it is not negative
         bound = torch.empty_like(matrix)
+        bound[:-1, 0] = by_score
         bound[:-1, 1:] = zeroth
-        bound[:-1, 0] = second[:, 0] + (values * (values * zeroth - 2 * first)).sum(dim=1)
-        bound[:-1, 0].clamp_(min=0.0)  # but for rounding it is not negative
         # 4) the curvature by the score of <cls> and the intercepts
         cls_mass, _ = self._cls_mass_and_shift(matrix)
-        bound[-1, 0] = cls_mass**2 * (times_squared_f[:, 0] / forward.squared_mass).sum()
+        bound[-1, 0] = cls_mass**2 * (times_squared_f[:, 0] / squared_mass).sum()
         bound[-1, 1:] = by_output.sum(dim=0)
         return bound
 
     def _forward(self, matrix: torch.Tensor) -> _ForwardPass:
         """Return the attention and outputs at a token matrix."""
+        tokens = matrix[:-1]
+        intercept = matrix[-1, 1:].to(torch.float64)
         cls_mass, shift = self._cls_mass_and_shift(matrix)
-        by_token = torch.empty_like(matrix[:-1])
-        weights = _weigh_values(matrix[:-1], shift, out=by_token)
+        by_token = torch.empty_like(tokens)
+        weights = _weigh_values(tokens, shift, out=by_token)
         sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_mass, shift)
         attended.nan_to_num_()
-        least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
-        squared_mass = torch.where(mass > least, mass, math.inf).square_()
-        outputs = attended + matrix[-1, 1:].to(torch.float64)
-        return _ForwardPass(weights, squared_mass, attended, outputs)
+        least_mass = math.sqrt(_SMALLEST_MASS[self.bag.dtype])  # whose square is a mass as well
+        squared_mass = torch.where(mass > least_mass, mass, math.inf).square_()
+        return _ForwardPass(weights, squared_mass, attended, outputs=attended + intercept)
 
     def _cls_mass_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
         """Return S_0 exp(a_0 - shift) and the shift: the largest score that is attended to."""
@@ -217,7 +226,8 @@ class AttentionLoss:
         cls_score, shift = floats(matrix[-1, 0], largest)
         if self.cls_weight:
             shift = max(shift, cls_score)
-        return self.cls_weight * _exp(cls_score - shift), shift
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        return cls_mass, shift
 
     def _attend(
         self, sums: torch.Tensor, cls_mass: float, shift: float
@@ -227,7 +237,10 @@ class AttentionLoss:
         `sums`, (n_documents, 1 + n_outputs) in float64, are sums over tokens of w and w b; their
         memory is used again.
         """
-        mass = sums[:, 0] + (cls_mass if self._mass_if_empty is None else self._mass_if_empty)
+        mass_without_tokens: float | torch.Tensor = cls_mass
+        if self._mass_if_empty is not None:
+            mass_without_tokens = self._mass_if_empty
+        mass = sums[:, 0] + mass_without_tokens
         numerators = sums[:, 1:]
         if self.evidence is not None:
             numerators.add_(self.evidence, alpha=_exp(-shift))
@@ -236,11 +249,12 @@ class AttentionLoss:
     def _add_values_times_derivatives(self, by_token: torch.Tensor, values: torch.Tensor) -> None:
         """Add the sum over outputs of b R, (n_tokens,), to the first column of R."""
         by_score = by_token[:, 0]
+        by_value = by_token[:, 1:]
         if self.n_outputs > FEW_COLUMNS:
-            by_score += torch.einsum("sk,sk->s", by_token[:, 1:], values)
+            by_score += torch.einsum("sk,sk->s", by_value, values)
             return
         for k in range(self.n_outputs):
-            by_score.addcmul_(by_token[:, 1 + k], values[:, k])
+            by_score.addcmul_(by_value[:, k], values[:, k])
 
     def _saturated(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return loss and gradient where some documents' mass underflows: 0/0 in the fast form.
@@ -248,9 +262,11 @@ class AttentionLoss:
         Weights are relative to the largest of each document, at the price of work per entry.
         """
         bag = self.bag
+        n_documents = bag.shape[0]
         wide = matrix.to(torch.float64)
         scores = wide[:-1, 0]
         values = wide[:-1, 1:]
+        intercept = wide[-1, 1:]
         documents, tokens, weights = bag.entries()
 
         # 1) the logarithms of attention masses, and their maximum in each document
@@ -258,7 +274,7 @@ class AttentionLoss:
         cls_logit = -math.inf
         if self.cls_weight:
             cls_logit = float(wide[-1, 0]) + math.log(self.cls_weight)
-        largest = torch.full((bag.shape[0],), cls_logit, dtype=torch.float64, device=bag.device)
+        largest = torch.full((n_documents,), cls_logit, dtype=torch.float64, device=bag.device)
         largest.scatter_reduce_(0, documents, logits, reduce="amax")
         largest = torch.where(torch.isfinite(largest), largest, 0.0)  # an empty document, no <cls>
         # 2) the attention of entries and <cls>
@@ -268,18 +284,26 @@ class AttentionLoss:
         mass = torch.where(mass > 0, mass, 1.0)
         attention /= mass[documents]
         # 3) outputs and loss
-        attended = values.new_zeros((bag.shape[0], self.n_outputs))
-        attended.index_add_(0, documents, attention[:, None] * values[tokens])
+        entry_values = values[tokens]
+        attended = values.new_zeros((n_documents, self.n_outputs))
+        attended.index_add_(0, documents, attention[:, None] * entry_values)
         if self.evidence is not None:
-            attended += self.evidence * (torch.exp(-largest) / mass)[:, None]
-        loss, by_output = self.output_loss(attended + wide[-1, 1:])
-        # 4) the gradient, entry by entry
+            evidence_factors = torch.exp(-largest) / mass
+            attended += self.evidence * evidence_factors[:, None]
+        loss, by_output = self.output_loss(attended + intercept)
+        # 4) the gradient by values and scores, entry by entry
         gradient = torch.zeros_like(wide)
+        by_score = gradient[:-1, 0]
+        by_value = gradient[:-1, 1:]
         by_entry = by_output[documents]
-        gradient[:-1, 1:].index_add_(0, tokens, attention[:, None] * by_entry)
-        relative = ((values[tokens] - attended[documents]) * by_entry).sum(dim=1)
-        gradient[:-1, 0].index_add_(0, tokens, attention * relative)
-        gradient[-1, 0] = -(cls_attention / mass * (by_output * attended).sum(dim=1)).sum()
+        by_value.index_add_(0, tokens, attention[:, None] * by_entry)
+        differences = entry_values - attended[documents]
+        by_logit = (differences * by_entry).sum(dim=1)
+        by_score.index_add_(0, tokens, attention * by_logit)
+        # 5) the gradient by the score of <cls> and the intercepts
+        cls_shares = cls_attention / mass
+        by_mean = (by_output * attended).sum(dim=1)
+        gradient[-1, 0] = -(cls_shares * by_mean).sum()
         gradient[-1, 1:] = by_output.sum(dim=0)
         return loss, gradient.to(matrix.dtype)
 

@@ -108,6 +108,7 @@ class AttentionObjective:
     ) -> None:
         device = loss.device
         dtype = loss.dtype
+        # 1) the loss and its units
         self.loss = loss
         self.remembered = remembered
         self.mean = mean
@@ -119,7 +120,7 @@ class AttentionObjective:
         self._matrix = loss.zeros()  # fresh memory would cost a tenth of an evaluation
         log_odds = statistics.class_log_odds
         self._class_log_odds = torch.from_numpy(log_odds).to(device, dtype)
-        # The curvature by an intercept, before training.
+        # 2) the blocks of x; an intercept has the curvature before training
         priors = statistics.priors[-len(log_odds) :]
         variance = np.maximum(priors * (1 - priors), _LEAST_CURVATURE)
         variance *= loss.total_weight / self.total_weight
@@ -131,6 +132,7 @@ class AttentionObjective:
         self.set_C(C)
         self.set_attention_C(attention_C)
         self.start = self.cold_start()
+        # 3) the start and the curvature that earlier documents give
         self._remembered_curvature: torch.Tensor | None = None
         if remembered is not None:
             self.start = self.inverse(remembered.center)
@@ -219,7 +221,9 @@ class AttentionObjective:
         """Return the sum of the penalties."""
         blocks = [block for block in self.blocks if block.penalty]
         squares = floats(*[_square(x[block.index]) for block in blocks])
-        penalties = [block.penalty * square for block, square in zip(blocks, squares, strict=True)]
+        penalties = []
+        for block, square in zip(blocks, squares, strict=True):
+            penalties.append(block.penalty * square)
         return 0.5 * math.fsum(penalties)
 
     def gap(self, gradient: torch.Tensor) -> float:
@@ -237,17 +241,22 @@ class AttentionObjective:
 
     def curvature(self, x: torch.Tensor) -> torch.Tensor:
         """Return the Hessian's diagonal by t and intercepts, and the penalties by scores."""
-        by_output = self.loss.curvature(self.matrix(x)).div_(self.total_weight)
-        n_tokens = len(by_output) - 1
+        by_matrix = self.loss.curvature(self.matrix(x)).div_(self.total_weight)
+        by_value = by_matrix[:-1]
+        by_intercept = by_matrix[-1]
+        n_tokens = len(by_value)
         curvature = torch.empty_like(x)
-        by_output[:-1] *= self.value_scales.square()
-        curvature[:n_tokens, 1:] = by_output[:-1]
+        # 1) the mean loss
+        by_value *= self.value_scales.square()
+        curvature[:n_tokens, 1:] = by_value
         if self.vector_values is not None:
-            curvature[n_tokens:-1, 1:] = self.vector_values.curvature(by_output[-1])
+            curvature[n_tokens:-1, 1:] = self.vector_values.curvature(by_intercept)
+        curvature[INTERCEPTS] = by_intercept
+        # 2) the penalties
         curvature[VALUES] += self.values.penalty
         curvature[SCORES] = self.scores.penalty
         curvature[CLS_SCORE] = self.cls_score.penalty
-        curvature[INTERCEPTS] = by_output[-1]
+        # 3) the losses of earlier documents
         if self._remembered_curvature is not None:
             curvature += self._remembered_curvature
         return curvature

@@ -40,16 +40,19 @@ class LogisticLoss:
         small = sizes.neg().exp_()  # e^-|F|
         tails = small + 1.0
         # 1) log(1 + e^F) - p F, with one logarithm for many outputs
-        losses = sizes.sub_(outputs * self.signs).mul_(0.5).sum(dim=1)
+        linear_parts = sizes.sub_(outputs * self.signs).mul_(0.5)
+        losses = linear_parts.sum(dim=1)
         for part in tails.split(_FACTORS, dim=1):
             losses += part.prod(dim=1).log_()
         # 2) (1 - p) sigmoid(F) - p sigmoid(-F), which keeps the digits of a small one
         is_positive = outputs > 0
         for_positive = torch.where(is_positive, 1.0, small).mul_(1.0 - self.signs)
         for_negative = torch.where(is_positive, small, 1.0).mul_(1.0 + self.signs)
-        derivative = for_positive.sub_(for_negative).div_(tails.mul_(2.0))
+        derivative = for_positive.sub_(for_negative)
+        derivative.div_(tails.mul_(2.0))
         derivative *= self.weights[:, None]
-        return float(torch.dot(losses, self.weights)), derivative
+        loss = float(torch.dot(losses, self.weights))
+        return loss, derivative
 
     def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
         """Return the probabilities of outputs, of the same shape."""
@@ -68,7 +71,8 @@ class LogisticLoss:
         by_output = p * (1 - p) * self.weights[:, None]
         by_both = by_output * along
         by_multiple = (by_both * along).sum()
-        hessian = torch.diag(torch.cat([by_multiple[None], by_output.sum(dim=0)]))
+        by_intercept = by_output.sum(dim=0)
+        hessian = torch.diag(torch.cat([by_multiple[None], by_intercept]))
         cross = by_both.sum(dim=0)
         hessian[0, 1:] = cross
         hessian[1:, 0] = cross
@@ -93,12 +97,15 @@ class CrossEntropy:
             codes = self.targets[:, None]
             losses = -logs.gather(1, codes)[:, 0]
             derivative = logs.exp_()
-            derivative.scatter_add_(1, codes, -torch.ones_like(codes, dtype=outputs.dtype))
+            ones = torch.ones_like(codes, dtype=outputs.dtype)
+            derivative.scatter_add_(1, codes, -ones)
         else:
             losses = -(logs * self.targets).sum(dim=1)
-            derivative = logs.exp_().sub_(self.targets)
+            derivative = logs.exp_()
+            derivative.sub_(self.targets)
         derivative *= self.weights[:, None]
-        return float(torch.dot(losses, self.weights)), derivative
+        loss = float(torch.dot(losses, self.weights))
+        return loss, derivative
 
     def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
         """Return the probabilities of outputs, of the same shape."""
@@ -119,10 +126,12 @@ class CrossEntropy:
         """
         p = self.probabilities(outputs)
         product = p * along
-        # Mean under p of the outputs' derivatives by x, and of the derivatives' squares.
-        means = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
-        squares = torch.cat([(product * along).sum(dim=1, keepdim=True), p], dim=1)
-        # The weighted sum of their covariances.
+        # 1) the mean under p of the outputs' derivatives by x, and of the derivatives' squares
+        mean_along = product.sum(dim=1, keepdim=True)
+        mean_square_along = (product * along).sum(dim=1, keepdim=True)
+        means = torch.cat([mean_along, p], dim=1)
+        squares = torch.cat([mean_square_along, p], dim=1)
+        # 2) the weighted sum of their covariances
         hessian = torch.diag(self.weights @ squares)
         hessian.addmm_((means * self.weights[:, None]).T, means, alpha=-1)
         cross = self.weights @ product
@@ -141,10 +150,13 @@ def target_array(targets: Targets) -> NDArray[Any]:
     or shares, (n_documents, n_classes).
     """
     values = targets.values
+    if _has_cross_entropy(targets) and targets.has_codes:
+        return np.ascontiguousarray(values, dtype=np.int64)
     if _has_cross_entropy(targets):
-        return np.ascontiguousarray(values, dtype=np.int64) if targets.has_codes else values
+        return values
     if targets.has_codes:
-        return np.where(values[:, None] == 1, 1.0, -1.0)
+        is_second = values[:, None] == 1
+        return np.where(is_second, 1.0, -1.0)
     shares = values if targets.multilabel else values[:, 1:]
     return np.asarray(2.0 * shares - 1.0)
 
@@ -165,4 +177,5 @@ def output_loss(
 ) -> OutputLoss:
     """Return the loss of the outputs of documents with these targets and weights."""
     array = torch.from_numpy(target_array(targets)).to(device)
-    return make_output_loss(array, torch.from_numpy(weights).to(device), targets)
+    weight_array = torch.from_numpy(weights).to(device)
+    return make_output_loss(array, weight_array, targets)

@@ -104,15 +104,18 @@ class PriorMean:
 
     def fit(self, C: float) -> None:
         """Find the best multiple for a C, and give the documents' loss half of its evidence."""
+        # 1) the prior of the multiple
         centre, strength = self._earlier
         if not strength:
             information = self._at_start.hessian[0, 0] / self._loss.total_weight
             strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
+        # 2) the best multiple, and the loss there without the penalty
         x, penalised = self._minimise(centre, strength)
         self.scale = float(x[0])
         self.precision = float(penalised.hessian[0, 0])
         loss = penalised.value - 0.5 * strength * (x[0] - centre) ** 2
         self.mean_loss = float(loss / self._loss.total_weight)
+        # 3) half of its evidence, for training
         self._loss.shards = self._evidence.map(with_evidence, MEAN_SHARE * self.scale)
 
     def _evaluate(self, x: Array) -> _Sums:
@@ -130,7 +133,9 @@ class PriorMean:
         for _ in range(_MAX_STEPS):
             if np.abs(current.gradient).max() <= _STATIONARY * self._loss.total_weight:
                 break
+            # 1) Newton's step, by least squares: the Hessian of softmax is singular
             step = np.linalg.lstsq(current.hessian, -current.gradient, rcond=1e-12)[0]
+            # 2) halved until the loss falls
             for halving in range(_MAX_STEPS):
                 candidate = x + 0.5**halving * step
                 trial = _penalised(self._evaluate(candidate), candidate, centre, strength)

@@ -66,6 +66,7 @@ class TokenBag:
                 "use device='cpu' or the 'torch' backend."
             )
         self.backend = backend
+        # PyTorch's products, those with bags, or SciPy's
         self._products: Any
         if isinstance(X, Bags):
             self._products = _BagsProducts(X, dtype, self.device, backend)
@@ -138,9 +139,10 @@ class _TorchProducts:
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
         squared = []
         for rows, block in self._transpose():
-            entries = block.values().square()
-            square = _torch_csr(block.shape, block.crow_indices(), block.col_indices(), entries)
-            squared.append((rows, square))
+            indptr = block.crow_indices()
+            indices = block.col_indices()
+            squares = block.values().square()
+            squared.append((rows, _torch_csr(block.shape, indptr, indices, squares)))
         out = per_document.new_empty((self._shape[1], per_document.shape[1]))
         _multiply(squared, per_document, out)
         return out
@@ -171,9 +173,10 @@ class _BagsProducts:
             rows, part = block
             part.data *= part.data
             added = part.T @ weights[rows]
-            with lock:
+            with lock:  # threads add to the same sums
                 np.add(sums, added, out=sums)
 
+        # Every block adds to all sums, so that it should have more entries than these.
         blocks_in_threads(add, self._X, 4 * max(BLOCK_ENTRIES, sums.size))
         return torch.from_numpy(sums).to(per_document)
 
@@ -188,20 +191,24 @@ class _BagsProducts:
         if self._squared_means is None:
             self._squared_means = self._make_squared_means(weights.to(per_document.dtype))
         squared_totals, squared_shares = self._squared_means
+        # 1) the sums of the units' squares
         by_unit = self._left.squared_sum_over_documents(per_document)
         squares = self._right.squared_sum_over_documents(by_unit)
-        return squares.addmm_(squared_shares, squared_totals.T @ per_document)
+        # 2) the squares of the entries' means
+        of_means = squared_totals.T @ per_document
+        return squares.addmm_(squared_shares, of_means)
 
     def _make_squared_means(self, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return documents' squared totals, and tokens' squared shares of all weight, as columns.
 
         The product of both is the square of each entry's mean.
         """
+        weights = weights[:, None]
         ones = weights.new_ones((self._X.shape[1], 1))
         totals = self.sum_over_tokens(ones)
         shares = torch.empty_like(ones)
-        self.sum_over_documents(weights[:, None], shares)
-        shares /= (totals * weights[:, None]).sum()
+        self.sum_over_documents(weights, shares)
+        shares /= (totals * weights).sum()
         return totals.square(), shares.square_()
 
 
@@ -251,7 +258,8 @@ def _contiguous(X: Any, dtype: Any) -> Any:
 
     Index arrays are int32 where they fit: half the memory, faster products.
     """
-    kind = index_type(max(X.indptr[-1], X.indices.max(initial=0)))
+    largest = max(X.indptr[-1], X.indices.max(initial=0))
+    kind = index_type(largest)
     entries = np.ascontiguousarray(X.data, dtype)
     indices = np.ascontiguousarray(X.indices, kind)
     indptr = np.ascontiguousarray(X.indptr, kind)

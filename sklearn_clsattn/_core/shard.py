@@ -127,7 +127,8 @@ def multiple_sums(evidence: ShardEvidence, x: Array) -> tuple[float, Array, Arra
     outputs = x[0] * naive_bayes + intercepts
     value, by_output = output_loss(outputs)
     by_multiple = (by_output * naive_bayes).sum()
-    gradient = torch.cat([by_multiple[None], by_output.sum(dim=0)])
+    by_intercept = by_output.sum(dim=0)
+    gradient = torch.cat([by_multiple[None], by_intercept])
     hessian = output_loss.hessian(outputs, naive_bayes)
     return value, gradient.cpu().numpy(), hessian.cpu().numpy()
 

@@ -31,7 +31,7 @@ def solve(
     gap = math.inf
 
     def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
-        nonlocal reached
+        nonlocal reached  # known only where a leg starts
         last = reached
         reached = None
         if last is not None and last.x is point:
@@ -48,6 +48,7 @@ def solve(
         return gap <= tol
 
     while True:
+        # 1) some steps with the curvature where they begin
         n_left = max_iter - n_done
         leg = minimize_lbfgs(
             evaluate,
@@ -57,6 +58,7 @@ def solve(
             inverse_curvature=objective.inverse_curvature(x),
             pairs=pairs,
         )
+        # 2) the end, or the start of the next ones
         x = leg.x
         reached = leg
         n_done += leg.n_iter

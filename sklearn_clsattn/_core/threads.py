@@ -76,8 +76,12 @@ def blocks_in_threads(
     """Apply a function to :func:`.row_blocks` in threads, where bags are multiplied too."""
     if not isinstance(X, Bags):
         return in_threads(function, row_blocks(X, n_entries))
-    blocks = left_blocks(X, n_entries)
-    return in_threads(lambda block: function((block[0], block[1] @ X.right)), blocks)
+
+    def multiply_and_apply(block: tuple[slice, Any]) -> Result:
+        rows, left = block
+        return function((rows, left @ X.right))
+
+    return in_threads(multiply_and_apply, left_blocks(X, n_entries))
 
 
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
@@ -114,7 +118,8 @@ _here = threading.local()
 def _start_anew() -> None:
     """Reset the threads and fits of the parent in a forked child; one may hold the lock."""
     global _lock, _pool
-    _lock, _pool = threading.Lock(), None
+    _lock = threading.Lock()
+    _pool = None
     _running.clear()
 
 

@@ -16,6 +16,7 @@ from .._matrices import canonical, row_sums
 from .._types import Array
 from .._validation import label_array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
+from ..text._tokens import look_up
 from ..text._units import units_of
 from .edited_text import EditableDocument, TextModel
 from .explanation import Explanation
@@ -91,54 +92,37 @@ def explain(
         origins, text_model, true = _of_one_label(estimator, origins, target, true)
         target = str(origins.classifier.classes_[1])
     classifier = origins.classifier
-    outputs, targets, sign = _explained(classifier.classes_, target)
+    targets = _targets(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
     classifier_input = origins.transform(documents)
     by_token = _by_token(origins, documents, classifier_input)
     X = by_token.X
     fitted = by_token.fitted
     n_documents = X.shape[0]
-
-    def explained(by_output: Array) -> Array:
-        """Return the numbers for the explained classes."""
-        return sign * by_output[..., outputs] + 0.0  # avoids negative zeros
-
     # 2) The terms of the decisions.
     attention = fitted.attention(X).data.astype(np.float64, copy=False)
     by_output = [output.data for output in fitted.contributions(X)]
     contributions = np.column_stack(by_output).astype(np.float64)
     decision = fitted.outputs(X)
     probability = classifier.predict_proba(classifier_input)
-    if true is not None and true.shape != (n_documents,):
-        raise ValueError(
-            f"expected one label in y_true for each of {n_documents} documents, got an array of "
-            f"shape {true.shape}"
-        )
+    _check_true(true, n_documents)
     X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
     cls_attention = _cls_attention(fitted, X, attention)
-    own_contributions = None
-    if by_token.own_values is not None:
-        own_contributions = explained(attention[:, None] * by_token.own_values[X.indices])
-    vector_contributions = None
-    if by_token.vector_values is not None:
-        vector_contributions = explained(attention[:, None] * by_token.vector_values[X.indices])
+    own_contributions = _partial_contributions(by_token.own_values, X, attention, targets)
+    vector_contributions = _partial_contributions(by_token.vector_values, X, attention, targets)
     # 3) With one layer, contributions are attention times the tokens' own values.
     model = None
     decision_without = None
     if fitted.n_layers == 1:
-        likeness = _likeness(origins)
-        if likeness is not None:
-            without_vector = explained(likeness.values_without_vector)
-            likeness = replace(likeness, values_without_vector=without_vector)
-        model = ExplainedModel(by_token.columns.names, fitted, outputs, sign, likeness)
+        likeness = _likeness(origins, targets)
+        names = by_token.columns.names
+        model = ExplainedModel(names, fitted, targets.outputs, targets.sign, likeness)
         values = fitted.values[X.indices]
         if not origins.sources:
             without = _decisions_without(fitted, X, attention, contributions, cls_attention)
-            decision_without = explained(without)
+            decision_without = targets.select(without)
     else:
-        shares = np.broadcast_to(attention[:, None], contributions.shape)
-        unknown = np.full_like(contributions, np.nan)
-        values = np.divide(contributions, shares, out=unknown, where=shares > 0)
+        values = _effective_values(attention, contributions)
     # 4) The texts.
     editable: tuple[EditableDocument | None, ...] = (None,) * n_documents
     texts: tuple[tuple[DocumentText, ...], ...] = ((),) * n_documents
@@ -147,22 +131,22 @@ def explain(
         texts = document_texts(origins, by_token.columns, documents, editable, X)
     return Explanation(
         classes=classifier.classes_.copy(),
-        targets=classifier.classes_[targets],
-        intercept=explained(classifier.intercept_),
+        targets=classifier.classes_[targets.numbers],
+        intercept=targets.select(classifier.intercept_),
         index=np.arange(n_documents),
         indptr=X.indptr.astype(np.intp),
         columns=X.indices.astype(np.intp),
         tokens=by_token.columns.names[X.indices],
         weights=X.data,
         attention=attention,
-        values=explained(values),
-        contributions=explained(contributions),
+        values=targets.select(values),
+        contributions=targets.select(contributions),
         own_contributions=own_contributions,
         vector_contributions=vector_contributions,
         decision_without_count=decision_without,
         cls_attention=cls_attention,
-        decision=explained(decision),
-        probability=probability[:, targets],
+        decision=targets.select(decision),
+        probability=probability[:, targets.numbers],
         predicted=classifier.predict(classifier_input),
         predicted_probability=probability.max(axis=1),
         true=true,
@@ -186,10 +170,22 @@ def _of_one_label(
     return replace(origins, classifier=classifier), text_model, true
 
 
-def _explained(
-    classes: NDArray[Any], target: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
-    """Return the explained outputs, the numbers of their classes, and the sign of outputs."""
+@dataclass(frozen=True, eq=False)
+class _Targets:
+    """The explained classes, and the model's outputs that are their decisions."""
+
+    numbers: NDArray[np.intp]  # (n_targets,), of the classes
+    outputs: NDArray[np.intp]  # (n_targets,)
+    # -1 if the first of two classes is explained, as the model's output is for the second; else 1.
+    sign: float
+
+    def select(self, by_output: Array) -> Array:
+        """Return numbers for the explained classes (..., n_targets), of (..., n_outputs)."""
+        return self.sign * by_output[..., self.outputs] + 0.0  # avoids negative zeros
+
+
+def _targets(classes: NDArray[Any], target: Any) -> _Targets:
+    """Return the explained classes: the target, all of several, or the second of two."""
     labels = classes.tolist()
     if target is not None:
         is_target = [np.ndim(target) == 0 and label == target for label in labels]
@@ -201,9 +197,9 @@ def _explained(
     else:
         numbers = np.array([1])
     if len(labels) > 2:
-        return numbers, numbers, 1.0
+        return _Targets(numbers, outputs=numbers, sign=1.0)
     # Two classes have one output, the decision for the second.
-    return np.array([0]), numbers, 1.0 if numbers[0] else -1.0
+    return _Targets(numbers, outputs=np.array([0]), sign=1.0 if numbers[0] else -1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,15 +219,18 @@ def _by_token(origins: FeatureOrigins, documents: Any, classifier_input: Any) ->
     fitted = fitted_attention(classifier)
     embeddings = vector_embeddings(classifier)
     n_outputs = len(classifier.intercept_)
-    if embeddings is not None:  # the parts of the values from vectors, as further outputs
+    # 1) The parts of the values from vectors become further outputs.
+    if embeddings is not None:
         from_vectors = fitted.values - embeddings.own
         fitted = replace(fitted, values=np.hstack([fitted.values, from_vectors]))
+    # 2) The documents by tokens.
     X = canonical(checked_documents(classifier, classifier_input))
     columns = origins.columns
     own_values = None
     has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
     if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
         X, fitted, columns, own_values = _by_units(origins, documents, X, fitted)
+    # 3) These outputs are taken out again.
     vector_values = None
     if embeddings is not None:
         vector_values = fitted.values[:, n_outputs:]
@@ -240,13 +239,14 @@ def _by_token(origins: FeatureOrigins, documents: Any, classifier_input: Any) ->
     return _DocumentsByToken(X, fitted, columns, own_values, vector_values)
 
 
-def _likeness(origins: FeatureOrigins) -> Likeness | None:
-    """Return the vectors of tokens, and the values (n_vectors, n_outputs) without them."""
+def _likeness(origins: FeatureOrigins, targets: _Targets) -> Likeness | None:
+    """Return the vectors of tokens, None if there are none."""
     embeddings = vector_embeddings(origins.classifier)
     if embeddings is None:
         return None
     names = origins.columns.names[embeddings.tokens]
-    return Likeness(names, embeddings.vectors, embeddings.own[embeddings.tokens])
+    without_vector = targets.select(embeddings.own[embeddings.tokens])
+    return Likeness(names, embeddings.vectors, without_vector)
 
 
 def _editable_documents(
@@ -254,26 +254,31 @@ def _editable_documents(
 ) -> tuple[EditableDocument | None, ...]:
     """Return the documents as they can be edited, None for those that have no texts."""
     shape = getattr(documents, "shape", None) or (len(documents),)
-    inputs = [getattr(source.vectorizer, "input", "content") for source in origins.sources]
-    if not origins.transformers or any(kind != "content" for kind in inputs):
-        return (None,) * shape[0]
+    without_texts = (None,) * shape[0]
+    inputs = {getattr(source.vectorizer, "input", "content") for source in origins.sources}
+    if not origins.transformers or inputs - {"content"}:  # or texts in files
+        return without_texts
     if len(shape) == 1:
         return _editable_texts(origins, documents)
-    # Every text must be a column of the table, or some words could not be removed.
-    is_column = [_has_column(documents, source.input) for source in origins.sources]
-    if not is_column or not all(is_column):
-        return (None,) * shape[0]
-    columns = tuple(dict.fromkeys(source.input.column for source in origins.sources))
-    if hasattr(documents, "iloc"):
-        rows = [documents.iloc[[at]] for at in range(shape[0])]
-    else:
+    # 1) Every text must be a column of the table, or some words could not be removed.
+    columns: list[Any] = []
+    for source in origins.sources:
+        if not _has_column(documents, source.input):
+            return without_texts
+        if source.input.column not in columns:
+            columns.append(source.input.column)
+    if not columns:
+        return without_texts
+    # 2) A table of one row for each document.
+    table: Any = getattr(documents, "iloc", None)
+    if table is None:
         table = np.asarray(documents, dtype=object)
-        rows = [table[[at]] for at in range(shape[0])]
     editable: list[EditableDocument | None] = []
-    for row in rows:
+    for at in range(shape[0]):
+        row = table[[at]]
         texts = tuple(_cell(row, column) for column in columns)
         is_complete = all(isinstance(text, str) for text in texts)
-        editable.append(EditableDocument(texts, columns, row) if is_complete else None)
+        editable.append(EditableDocument(texts, tuple(columns), row) if is_complete else None)
     return tuple(editable)
 
 
@@ -331,7 +336,8 @@ def _by_units(
         positions = terms.get_indexer(pd.Index(columns.terms[chosen], dtype=object))
         table = table[:, positions]
         part = X[:, chosen]
-        if abs(counts @ table - part).max() > 1e-6 * abs(part).max():  # a step changed them
+        largest_change = abs(counts @ table - part).max()
+        if largest_change > 1e-6 * abs(part).max():  # made by a step after the vectorizer
             continue
         is_filled = np.diff(table.indptr) > 0
         indptr = np.append(0, table.indptr[1:][is_filled])
@@ -350,8 +356,9 @@ def _by_units(
     units = Columns.joined([*unit_columns, columns[others]])
     unit_model = fitted.of_units(entries)
     # 3) The first entry of a unit is its own column, if it has one.
-    first = entries.indices[entries.indptr[:-1]]
-    weights = entries.data[entries.indptr[:-1]]
+    first_entries = entries.indptr[:-1]
+    first = entries.indices[first_entries]
+    weights = entries.data[first_entries]
     share = np.exp(fitted.scores[first] - unit_model.scores) * weights
     share[columns.terms[first] != units.terms] = np.nan
     own_values = share[:, None] * fitted.values[first]
@@ -367,9 +374,7 @@ def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.obje
     bags = bags_of(source.vectorizer, source.input.read(documents))
     units = units_of(source.vectorizer)
     n_known = len(units.names)
-    numbers = np.array(
-        [units.vocabulary.get(name, -1) for name in bags.units.tolist()], dtype=np.int32
-    )
+    numbers = look_up(bags.units.tolist(), units.vocabulary)
     # Units that are not in the vocabulary get the numbers after it.
     others = np.flatnonzero(numbers < 0)
     numbers[others] = n_known + np.arange(len(others))
@@ -405,12 +410,39 @@ def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
             f"{type(first).__name__}, got texts: pass a matrix, or the Pipeline that includes the "
             "vectorizer"
         )
-    if not reads_matrix and len(shape) > 1 and any(not one.input.steps for one in origins.sources):
+    # A vectorizer without a step that selects a column reads the documents themselves.
+    reads_texts = not reads_matrix and not all(source.input.steps for source in origins.sources)
+    if reads_texts and len(shape) > 1:
         raise ValueError(
             f"expected raw texts, got {type(documents).__name__} of shape {shape}: to explain a "
             "document-term matrix, pass the classifier, pipeline[-1]"
         )
     return documents
+
+
+def _check_true(true: NDArray[Any] | None, n_documents: int) -> None:
+    """Raise ValueError unless there is one true class for each document, or none for any."""
+    if true is not None and true.shape != (n_documents,):
+        raise ValueError(
+            f"expected one label in y_true for each of {n_documents} documents, got an array of "
+            f"shape {true.shape}"
+        )
+
+
+def _partial_contributions(
+    values: Array | None, X: sp.csr_array, attention: Array, targets: _Targets
+) -> Array | None:
+    """Return attention times a part of the tokens' values, (n_entries, n_targets), if any."""
+    if values is None:
+        return None
+    return targets.select(attention[:, None] * values[X.indices])
+
+
+def _effective_values(attention: Array, contributions: Array) -> Array:
+    """Return contributions over attention, (n_entries, n_outputs), NaN without attention."""
+    shares = np.broadcast_to(attention[:, None], contributions.shape)
+    unknown = np.full_like(contributions, np.nan)
+    return np.divide(contributions, shares, out=unknown, where=shares > 0)
 
 
 def _cls_attention(fitted: Any, X: sp.csr_array, attention: Array) -> Array:
@@ -425,7 +457,7 @@ def _cls_attention(fitted: Any, X: sp.csr_array, attention: Array) -> Array:
         small = np.flatnonzero(token_attention > 0.5)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         by_row = np.lexsort((attention, rows))
-        strongest = by_row[X.indptr[small + 1] - 1]
+        strongest = by_row[X.indptr[small + 1] - 1]  # the last of each row
         weights = fitted.token_weights(X.data[strongest])
         log_odds = np.log(fitted.cls_weight / weights) + fitted.cls_score
         log_odds = log_odds - fitted.scores[X.indices[strongest]]
@@ -464,7 +496,8 @@ def _decisions_without(
     lost = np.flatnonzero(is_lost & ~is_alone)
     if len(lost):
         changed = X[documents[lost]]
-        changed.data[changed.indptr[:-1] + lost - X.indptr[documents[lost]]] = 0.0
+        places_in_rows = lost - X.indptr[documents[lost]]
+        changed.data[changed.indptr[:-1] + places_in_rows] = 0.0
         changed.eliminate_zeros()
         without[lost] = fitted.outputs(changed)
     return without

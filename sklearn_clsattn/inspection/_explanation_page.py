@@ -85,9 +85,13 @@ def _overview(views: Sequence[View]) -> str:
         n_others = sum(count for _, count in counts[4:])
         classes.append(f"{n_others:,} other classes")
     sentence = f"Predicted: {', '.join(classes)}."
-    n_known = sum(view.true is not None for view in views)
+    n_known = 0
+    n_wrong = 0
+    for view in views:
+        if view.true is not None:
+            n_known += 1
+            n_wrong += not view.is_right
     if n_known:
-        n_wrong = n_known - sum(view.is_right for view in views)
         verb = "is" if n_wrong == 1 else "are"
         sentence += f" {n_wrong:,} of {n_known:,} {verb} wrong."
     return sentence

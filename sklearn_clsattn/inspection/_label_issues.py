@@ -120,13 +120,14 @@ def _issues_of_classes(
 ) -> dict[str, Any]:
     """Return the columns of issues, with a row per document."""
     documents = np.arange(len(labels))
+    output_of_label = outputs[documents, codes]
     rivals = outputs.copy()
     rivals[documents, codes] = -np.inf
     return {
         "document": documents,
         "label": labels,
         "suggested": classifier.classes_[outputs.argmax(axis=1)],
-        "margin": outputs[documents, codes] - rivals.max(axis=1),
+        "margin": output_of_label - rivals.max(axis=1),
         "probability": softmax(outputs, axis=1)[documents, codes],
     }
 
@@ -243,6 +244,7 @@ def _leverages(
     cls_slopes = cls_attention[:, None] * means
     by_cls_score = on_cls + (curvature * cls_slopes**2).sum()
     by_intercept = curvature.sum(axis=0).clip(min=np.finfo(float).tiny)
+    # 3) The sum over the parameters; by scores, of q^2 (b^2 - 2 b m + m^2).
     return np.asarray(
         squares @ (value_scales**2 / by_value + values**2 / by_score)
         - 2 * means * (squares @ (values / by_score))

@@ -79,7 +79,13 @@ def _summary(report: Any) -> dict[str, Any]:
     """Return the values for the summary at the top."""
     ours = report.models[0]
     n_test = report.data.n_test
-    baseline = next((model for model in report.models if model.name == report.baseline), None)
+    baseline = None
+    floor = None
+    for model in report.models:
+        if model.name == report.baseline:
+            baseline = model
+        elif model.kind == "floor":
+            floor = model
     bins = report.calibration[0].bins
     confidence = np.average(bins["confidence"], weights=bins["texts"])
     return {
@@ -87,7 +93,7 @@ def _summary(report: Any) -> dict[str, Any]:
         "interval": wilson_interval(round(ours.accuracy * n_test), n_test),
         "beside": baseline,
         "difference": None if baseline is None else report.differences.loc[baseline.name],
-        "floor": next((model for model in report.models if model.kind == "floor"), None),
+        "floor": floor,
         "gap": float(100 * (confidence - ours.accuracy)),
     }
 
@@ -152,7 +158,8 @@ def _by_class(report: Any) -> list[tuple[Any, float, int, list[tuple[Any, int]],
         total = int(counts.sum())
         accuracy = counts[k] / total if total else 1.0
         order = np.argsort(-counts, kind="stable")
-        confused = [j for j in order if counts[j] and j != k]
+        is_confused = (counts[order] > 0) & (order != k)
+        confused = order[is_confused]
         named = [(classes[j], int(counts[j])) for j in confused[:_N_TAKEN_FOR]]
         n_more = int(counts[confused[_N_TAKEN_FOR:]].sum())
         rows.append((classes[k], accuracy, total, named, n_more))
@@ -161,16 +168,19 @@ def _by_class(report: Any) -> list[tuple[Any, float, int, list[tuple[Any, int]],
 
 def _token_bars(report: Any) -> list[tuple[Any, list[tuple[str, float, str]]]]:
     """Return each class's tokens: name, width in percent and size, all on one scale."""
-    sizes = [size for tokens in report.tokens for _, size in tokens.important]
-    # All with equally many decimals.
-    texts = iter(aligned(sizes))
+    # 1) All sizes, written with equally many decimals; the sign is always plus.
+    sizes: list[float] = []
+    for tokens in report.tokens:
+        sizes += [size for _, size in tokens.important]
+    texts = aligned(sizes)
+    text_of_size = dict(zip(sizes, texts, strict=True))
+    # 2) The bars of each class.
     classes = []
     for tokens in report.tokens:
         bars = []
         for name, size in tokens.important:
             width = 100 * size / max(sizes)
-            number = next(texts).removeprefix("+")  # the sign is always plus
-            bars.append((name, width, number))
+            bars.append((name, width, text_of_size[size].removeprefix("+")))
         classes.append((tokens.label, bars))
     return classes
 
@@ -209,7 +219,7 @@ class Axes:
     def shares(self) -> list[float]:
         """The tick labels of the x axis."""
         step = 0.1 if self.start >= 0.45 else 0.2
-        first = math.ceil(self.start / step - 1e-9)
+        first = math.ceil(self.start / step - 1e-9)  # in steps; rounding must not skip one
         last = round(1 / step)
         return [number * step for number in range(first, last + 1)]
 
@@ -226,24 +236,37 @@ class Axes:
 def chart_axes(curves: list[Any], n_classes: int) -> tuple[Axes, Axes]:
     """Return the axes of accuracy, and of numbers of texts, by confidence."""
     start = 1.0 / n_classes
+    lowest = min(start, curves[0].bins["low"].min())  # accuracy
+    highest = 0  # number of texts
+    for curve in curves:
+        lowest = min(lowest, curve.bins["right"].min())
+        highest = max(highest, *curve.histogram)
     # 1) Accuracy: every 10 or 20 percent.
-    lowest = min(
-        start, curves[0].bins["low"].min(), *(curve.bins["right"].min() for curve in curves)
-    )
-    steps = 10 if lowest >= 0.4 else 5
-    first = max(0, math.floor(lowest * steps))
-    shares = [(number / steps, f"{number / steps:.0%}") for number in range(first, steps + 1)]
-    accuracy = Axes(start, first / steps, 1.0, shares)
+    n_steps = 10 if lowest >= 0.4 else 5
+    first = max(0, math.floor(lowest * n_steps))
+    shares = []
+    for number in range(first, n_steps + 1):
+        share = number / n_steps
+        shares.append((share, f"{share:.0%}"))
+    accuracy = Axes(start, first / n_steps, 1.0, shares)
     # 2) Numbers of texts: about four steps of a round number, at least 1.
-    highest = max(max(curve.histogram) for curve in curves)
-    rough = max(highest, 1) / 4
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= rough)
-    step = max(step, 1.0)
-    counts = [step * number for number in range(math.ceil(highest / step) + 1)]
-    labelled = []
-    for count in counts:
+    step = _round_step(max(highest, 1) / 4)
+    n_steps = math.ceil(highest / step)
+    counts = []
+    for number in range(n_steps + 1):
+        count = step * number
         label = f"{count / 1000:g}k" if count >= 1000 else f"{count:g}"
-        labelled.append((count, label))
-    numbers = Axes(start, 0.0, counts[-1], labelled)
+        counts.append((count, label))
+    numbers = Axes(start, 0.0, step * n_steps, counts)
     return accuracy, numbers
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest of 1, 2, 2.5 and 5 times powers of 10 that is at least `least` and 1."""
+    power = 10.0 ** math.floor(math.log10(least))
+    step = power
+    for times in (1, 2, 2.5, 5, 10):
+        step = power * times
+        if step >= least:
+            break
+    return max(step, 1.0)

@@ -69,11 +69,15 @@ def _bars(view: View, max_display: int) -> tuple[list[str], list[float]]:
     """Return the names and contributions of the strongest tokens, and of all others together."""
     strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
     n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
-    names = [_name(token) for token in strongest[:n_named]]
-    lengths = [token.contribution for token in strongest[:n_named]]
+    names = []
+    lengths = []
+    for token in strongest[:n_named]:
+        names.append(_name(token))
+        lengths.append(token.contribution)
     others = strongest[n_named:]
     if others:
-        names.append(f"{len(others):,} other token{'' if len(others) == 1 else 's'}")
+        ending = "" if len(others) == 1 else "s"
+        names.append(f"{len(others):,} other token{ending}")
         lengths.append(sum(token.contribution for token in others))
     return names, lengths
 

@@ -295,7 +295,10 @@ def _mask(tokens: Any, n: int) -> Choice:
 
 def _by_sorting(question: _Question) -> Numbers | None:
     """Return the fewest tokens that reach a single condition, None if none do."""
-    constant, not_chosen, chosen = (part[..., 0] for part in question.terms())
+    constants, terms_if_not, terms_if_chosen = question.terms()
+    constant = constants[0]
+    not_chosen = terms_if_not[:, 0]
+    chosen = terms_if_chosen[:, 0]
     order = np.argsort(not_chosen - chosen, kind="stable")
     # The margins with none, the first, the first two, ... chosen. The terms of what is left are
     # summed from the end, where the others' digits cannot hide them.
@@ -361,7 +364,7 @@ def _forced(question: _Question) -> Choice:
     while True:
         margin = question.outcome(forced)
         constant, terms = margin.linear(margin.net[:-1] >= 0)
-        most = constant.clip(min=0.0) + terms.clip(min=0.0).sum(axis=0)
+        most = constant.clip(min=0.0) + terms.clip(min=0.0).sum(axis=0)  # for the class
         outweighs = (terms < -most * (1 + 1e-9)).any(axis=1)
         if not (outweighs & ~forced).any():
             return forced
@@ -386,7 +389,8 @@ def _greedily(question: _Question, needs: Array, gains: Array, forced: Choice) -
     while not question.holds(chosen):
         free = ranked[~chosen[ranked]]
         missing = (needs - gains[chosen].sum(axis=0)) / scale
-        filled = np.minimum(gains[free] / scale, missing.clip(min=_FEASIBILITY)).sum(axis=1)
+        useful_parts = np.minimum(gains[free] / scale, missing.clip(min=_FEASIBILITY))
+        filled = useful_parts.sum(axis=1)
         if not (filled > 0).any():
             return None
         best = int(free[filled.argmax()])
@@ -409,7 +413,8 @@ def _by_program(
     """
     deadline = monotonic() + time_limit
     if question.is_kept:  # gains beyond the need do not help
-        gains = np.minimum(gains, np.where(needs == 0, np.inf, needs.clip(min=0.0)))
+        most_useful = np.where(needs == 0, np.inf, needs.clip(min=0.0))
+        gains = np.minimum(gains, most_useful)
     scale = _column_scale(gains)
     rows = sp.csr_array((gains / scale).T)
     needs = needs / scale

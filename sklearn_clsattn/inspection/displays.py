@@ -84,7 +84,9 @@ class Display:
             n_rows = -(-n_panels // n_columns)
             figsize = size[0] * n_columns, size[1] * n_rows
             figure = plt.figure(figsize=figsize, layout="constrained")
-            ax = [figure.add_subplot(n_rows, n_columns, at + 1) for at in range(n_panels)]
+            ax = []
+            for number in range(1, n_panels + 1):
+                ax.append(figure.add_subplot(n_rows, n_columns, number))
         axes = np.ravel(np.asarray(ax, dtype=object))
         if len(axes) != n_panels:
             raise ValueError(f"ax must be {n_panels} axes, one for each plot, got {len(axes)}")
@@ -422,7 +424,7 @@ class TokenImportanceDisplay(Display):
         """Return the name of a class's posterior difference, for an axis."""
         others = [other for other in self.tokens if other != label]
         across = f"P({shown(label, 16)} | token)"
-        if len(others) == 1:
+        if len(others) == 1:  # the other one of two classes
             return f"{across} − P({shown(others[0], 16)} | token)"
         return f"{across} less the mean of the other classes"
 
@@ -431,14 +433,17 @@ class TokenImportanceDisplay(Display):
         # 1) The tokens.
         lengths: list[Array] = []
         names: list[list[str]] = []
+        most = 3  # bars of a class, of which three have space at least
+        widest = 0  # characters of a name
         for label in labels:
             tokens = self.tokens[label].sort_values("importance", ascending=False, kind="stable")
             best = tokens[tokens["importance"] > 0].head(k)
+            class_names = list(map(shown, best["token"]))
             lengths.append(best["importance"].to_numpy())
-            names.append([shown(name) for name in best["token"]])
+            names.append(class_names)
+            most = max(most, len(class_names))
+            widest = max([widest, *map(len, class_names)])
         # 2) The axes, as large as the longest name and the most bars need.
-        most = max(3, *map(len, names))
-        widest = max((len(name) for class_names in names for name in class_names), default=0)
         size = (2.7 + 0.075 * widest, 1.1 + 0.23 * most)
         n_rows = -(-len(labels) // 4)
         n_columns = -(-len(labels) // n_rows)

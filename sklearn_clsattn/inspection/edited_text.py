@@ -96,11 +96,13 @@ class EditableDocument:
         """Return the model's input with the document in several versions of its texts."""
         if self.row is None:
             return self._contained([text for (text,) in versions])
+        # 1) The row, once for each version.
         rows = np.zeros(len(versions), dtype=np.intp)
         if isinstance(self.row, pd.DataFrame):
             table = self.row.iloc[rows].reset_index(drop=True)
         else:
             table = self.row[rows]
+        # 2) Its columns of texts.
         for at, column in enumerate(self.columns):
             texts = [version[at] for version in versions]
             if isinstance(self.row, pd.DataFrame):

@@ -228,7 +228,7 @@ class Explanation(DecisionTerms):
         k, j = pairs(self, target)
         n = len(self)
         documents = np.arange(n)
-        # A row per token, then one per document for <cls>, and one for the intercept.
+        # 1) A row per token, then one per document for <cls>, and one for the intercept.
         rows = np.concatenate([np.repeat(documents, np.diff(self.indptr)), documents, documents])
         tokens = [*self.tokens.tolist(), *["<cls>"] * n, *["<intercept>"] * n]
         labels = np.array([*self.targets.tolist(), None], dtype=object)
@@ -241,6 +241,7 @@ class Explanation(DecisionTerms):
             by_class = np.concatenate([token_values, cls_values, intercept_values])
             return difference(by_class, k[rows], j[rows])
 
+        # 2) The columns, and those that not every explanation has.
         columns = {
             "document": self.index[rows],
             "target": labels[k[rows]].tolist(),
@@ -261,6 +262,7 @@ class Explanation(DecisionTerms):
         ):
             if token_values is not None:
                 columns[name] = compared(token_values, unknown, unknown)
+        # 3) The rows of each document together.
         by_document = np.argsort(rows, kind="stable")
         return pd.DataFrame(columns).iloc[by_document].reset_index(drop=True)
 
@@ -283,9 +285,10 @@ class Explanation(DecisionTerms):
 
     def _document(self) -> dict[str, Any]:
         """Return the first document as plain values."""
+        # 1) The tokens, column by column, then one by one.
         nothing = [None] * len(self.tokens)
         columns = {
-            "token": [str(token) for token in self.tokens],
+            "token": list(map(str, self.tokens)),
             "column": self.columns.tolist(),
             "weight": self.weights.tolist(),
             "attention": self.attention.tolist(),
@@ -300,7 +303,10 @@ class Explanation(DecisionTerms):
             columns["decisions_without"] = _without_nan(self.decision_without)
         if self.vector_contributions is not None:
             columns["vector_contributions"] = self.vector_contributions.tolist()
-        rows = zip(*columns.values(), strict=True)
+        tokens = []
+        for row in zip(*columns.values(), strict=True):
+            tokens.append(dict(zip(columns, row, strict=True)))
+        # 2) The document.
         return {
             "document": int(self.index[0]),
             "predicted": self.predicted.tolist()[0],
@@ -309,7 +315,7 @@ class Explanation(DecisionTerms):
             "decisions": self.decision[0].tolist(),
             "probabilities": self.probability[0].tolist(),
             "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
-            "tokens": [dict(zip(columns, row, strict=True)) for row in rows],
+            "tokens": tokens,
             "cls": {
                 "attention": float(self.cls_attention[0]),
                 "contributions": [0.0] * len(self.targets),

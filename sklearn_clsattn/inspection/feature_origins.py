@@ -77,7 +77,7 @@ class Columns:
     @classmethod
     def without_text(cls, names: Iterable[Any]) -> Columns:
         """Return columns that come from no vectorizer."""
-        named = np.asarray([str(name) for name in names], dtype=object)
+        named = np.asarray(list(map(str, names)), dtype=object)
         return cls(named, np.full(len(named), -1), named)
 
     @classmethod
@@ -201,6 +201,7 @@ def _through(
         return state
     if isinstance(step, FrozenEstimator):
         step = step.estimator
+    # 1) A step of several steps.
     if isinstance(step, Pipeline):
         for inner, part in _steps_of_prediction(step.steps):
             state = _through(inner, part, state, trace)
@@ -218,8 +219,10 @@ def _through(
                 output = _of_columns(branch, inner, columns, step, state, trace)
                 branches.append((branch, output))
         return _joined(branches)
+    # 2) A step that changes or selects columns.
     if isinstance(state, Columns):
         return _followed(name, step, state)
+    # 3) A step that reads texts.
     if isinstance(step, CountVectorizer | ContextVectorizer):
         check_is_fitted(step, "vocabulary_")
         terms = np.asarray(step.get_feature_names_out(), dtype=object)
@@ -228,7 +231,7 @@ def _through(
         return trace.add(step, state, *_hashed_terms(step, state.read(trace.documents)))
     if hasattr(step, "get_feature_names_out"):
         return Columns.without_text(_output_names(name, step))
-    # The step changes or selects texts.
+    # 4) A step that changes or selects texts.
     return replace(state, key=(*state.key, id(step)), steps=(*state.steps, step.transform))
 
 

@@ -63,15 +63,20 @@ def filled(words: Iterable[str], first: str = "", others: str = "") -> str:
 
 def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
     """Return rows as lines, with the first column aligned left and the others right."""
-    shown = [list(map(visible, row)) for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
-    lines = []
-    for row in shown:
+    # 1) The cells of each column, made equally wide.
+    columns = []
+    for number, column in enumerate(zip(*rows, strict=True)):
+        shown = list(map(visible, column))
+        width = max(map(cell_len, shown))
         cells = []
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        for cell in shown:
             spaces = " " * (width - cell_len(cell))
             cells.append(spaces + cell if number else cell + spaces)
-        lines.append(gap.join(cells).rstrip())
+        columns.append(cells)
+    # 2) The cells of each row, as a line.
+    lines = []
+    for cells_of_row in zip(*columns, strict=True):
+        lines.append(gap.join(cells_of_row).rstrip())
     return "\n".join(lines)
 
 

@@ -385,7 +385,10 @@ class MinimalSets(Sequence[MinimalSet]):
         """Return a data frame with one row per document; NaN means that there is no set."""
         names = ["document", "before", "after", "probability", "size", "at_least", "tokens"]
         names += ["margin", "edited_text"]
-        frame = pd.DataFrame({name: [getattr(one, name) for one in self] for name in names})
+        columns = {}
+        for name in names:
+            columns[name] = [getattr(one, name) for one in self]
+        frame = pd.DataFrame(columns)
         frame = frame.astype({"size": np.float64, "at_least": np.float64})
         frame["margin"] = frame["margin"].where(frame["size"].notna())
         return frame if self.unit == "words" else frame.drop(columns="edited_text")
@@ -408,10 +411,13 @@ class MinimalSets(Sequence[MinimalSet]):
 
     def _step_lines(self, one: MinimalSet, top: int) -> list[str]:
         """Return a line for each of the first tokens, with the number after it."""
-        numbers = [step["number"].replace(MINUS, "-") for step in self._steps(one)]
-        if one.is_kept and one.unit == "tokens":
-            lead = "" if self._is_binary else "ahead by "
-            numbers = [f"{lead}{number} at least" for number in numbers]
+        numbers = []
+        for step in self._steps(one):
+            number = step["number"].replace(MINUS, "-")
+            if one.is_kept and one.unit == "tokens":
+                lead = "" if self._is_binary else "ahead by "
+                number = f"{lead}{number} at least"
+            numbers.append(number)
         names = [token_text(name) for name in one.tokens[:top]]
         width = max(map(len, names), default=0)
         sign = "=" if one.is_kept else "-"
@@ -453,6 +459,7 @@ class MinimalSets(Sequence[MinimalSet]):
         """Return the content of a document's part of the page."""
         one = self.sets[at]
         before = label_text(one.before)
+        # 1) The steps: the first ones, and the last.
         steps = self._steps(one) if one.tokens else []
         n_hidden = max(len(one.tokens) - top - 1, 0)
         if n_hidden:
@@ -463,6 +470,8 @@ class MinimalSets(Sequence[MinimalSet]):
             if self._is_binary:
                 lowest = f"lowest probability of {before}"
             caption = f"{lowest}, however much the other counts are reduced"
+        # 2) The texts, with the chosen words marked, and edited.
+        texts = [(name, _segments(text, spans)) for name, text, spans in one.marked_texts]
         edited = []
         if one.unit == "words" and one.tokens:
             edited = list(_edited_texts(one).items())
@@ -478,7 +487,7 @@ class MinimalSets(Sequence[MinimalSet]):
             # Where the prediction of two classes changes, in percent of a bar.
             "middle": 50.0 if self._is_binary else None,
             "more": n_hidden,
-            "texts": [(name, _segments(text, spans)) for name, text, spans in one.marked_texts],
+            "texts": texts,
             "edited": edited,
         }
 

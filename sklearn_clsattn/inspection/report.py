@@ -251,8 +251,9 @@ class ModelReport:
         # 2) All models, this one first.
         comparison = _compare(estimator, train, test, progress)
         ours = comparison.entrants[0]
-        tuned = next((one for one in comparison.entrants if one.result.kind == "baseline"), None)
-        shown_models = [ours] if tuned is None else [ours, tuned]
+        baselines = [one for one in comparison.entrants if one.result.kind == "baseline"]
+        tuned = baselines[0] if baselines else None
+        shown_models = [ours, *baselines[:1]]
         # 3) What this model says of the documents.
         read_test = read_documents(ours.estimator, test.X)
         read = read_test if train is None else read_documents(ours.estimator, train.X)

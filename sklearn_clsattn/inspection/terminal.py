@@ -66,7 +66,8 @@ def render_text(
                 console.print(part)
         if not shown:
             console.print("No documents.")
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    lines = map(str.rstrip, capture.get().splitlines())  # tables fill the width with spaces
+    return "\n".join(lines)
 
 
 def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -86,6 +87,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [head]
     if view.reasons:
         parts.append(_reasons(view, color=color))
+    # 1) The texts, and the tokens that have no position in them.
     for text in view.texts:
         body = _text(view, text, color=color)
         if body.plain.strip():
@@ -97,6 +99,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         parts.append(_unplaced(view, color=color))
     if not view.tokens:
         parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
+    # 2) What changes the prediction, and the details.
     if view.deletion:
         parts += [Text(), _deletion(view)]
     parts += _details(view, color=color, width=width)
@@ -147,12 +150,14 @@ def _deletion(view: View) -> Text:
 def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
     """Return the probabilities of classes, the decision as a sum, and its terms in tables."""
     parts: list[RenderableType] = [Text(), Text("Details", "bold")]
+    # 1) The classes.
     shown, more = view.classes()
     if shown:
-        listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
+        listed = [f"{one.label} {percent(one.probability)}" for one in shown]
         if more:
-            listed += f", and {more} more"
-        parts.append(Text(listed, "dim"))
+            listed.append(f"and {more} more")
+        parts.append(Text(", ".join(listed), "dim"))
+    # 2) The sum, and its terms.
     end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
     decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
     for side, number in zip((view.plus, view.minus), totals, strict=True):
@@ -160,11 +165,13 @@ def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
             decision.append(f", {number} {side.label}")
     parts.append(decision)
     parts += _tables(view, color=color, width=width)
+    # 3) Remarks, on a line each.
     remarks = view.remarks()
     if view.effects_note:
         remarks.append(view.effects_note)
     if remarks:
-        parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
+        sentences = [f"{remark}." for remark in remarks]
+        parts += [Text(), Text("\n".join(sentences), "dim")]
     return parts
 
 
@@ -222,7 +229,9 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
     # 1) The columns, and their widths; the names get what the others leave.
     columns = _columns(view, width)
     gap = 1 if width < _NO_BARS else 2
-    widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
+    widths: dict[str, int] = {}
+    for head, cells in columns.items():
+        widths[head] = max(map(cell_len, [head, *cells]))
     n_others = sum(widths.values()) - widths["token"] + gap * (len(widths) - 1)
     widths["token"] = max(1, min(widths["token"], width - n_others))
     rows = dict(zip(tokens, zip(*columns.values(), strict=True), strict=True))
@@ -234,13 +243,15 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         title = Text(f"{side.label[0].upper()}{side.label[1:]}")
         title.stylize(_style(side.sign, 2) if color else "bold")
         table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+        bar_style = BLUE if side.sign > 0 else ORANGE
+        heads = []
         styles = []
         for head, size in widths.items():
             justify: Any = "left" if head in (_BARS, "token") else "right"
             table.add_column(justify=justify, overflow="fold", width=size)
-            bar_style = BLUE if side.sign > 0 else ORANGE
+            heads.append(Text(head, "dim"))
             styles.append(bar_style if head == _BARS else "")
-        table.add_row(*(Text(head, "dim") for head in widths))
+        table.add_row(*heads)
         for token in side.tokens:
             table.add_row(*map(Text, rows[token], styles))
         parts += [Text(), title, table]
@@ -250,12 +261,15 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
 def _columns(view: View, width: int) -> dict[str, list[str]]:
     """Return the columns of the tables of listed tokens, with bars where there is space."""
     tokens = view.listed
-    columns = {"adds": aligned([token.contribution for token in tokens])}
+    contributions = [token.contribution for token in tokens]
+    columns = {"adds": aligned(contributions)}
     if width >= _NO_BARS:
         longest = 6 if width < 80 else 16
-        largest = max(abs(token.contribution) for token in tokens)
-        lengths = [longest * abs(token.contribution) / largest for token in tokens]
-        columns[_BARS] = ["█" * round(length) for length in lengths]
+        largest = max(map(abs, contributions))
+        columns[_BARS] = []
+        for contribution in contributions:
+            length = longest * abs(contribution) / largest
+            columns[_BARS].append("█" * round(length))
     columns["token"] = [_name(token) for token in tokens]
     columns["weight"] = count_column([token.weight for token in tokens])
     columns["attention"] = [percent(token.attention) for token in tokens]

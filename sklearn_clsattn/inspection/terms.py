@@ -80,7 +80,8 @@ class Likeness:
         cosines = (self.vectors @ self.vectors[token]) * is_in_direction
         cosines[token] = 0.0
         nearest = np.argsort(-cosines)[:k]
-        return [str(self.names[other]) for other in nearest if cosines[other] > _NEAR]
+        near = nearest[cosines[nearest] > _NEAR]
+        return list(map(str, self.names[near]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,7 +160,8 @@ class DecisionTerms:
         lengths = np.diff(self.indptr)[chosen]
         indptr = np.append(0, np.cumsum(lengths)).astype(self.indptr.dtype)
         # An entry's old position is the new one plus the shift of its document's start.
-        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
+        shifts = self.indptr[chosen] - indptr[:-1]
+        entries = np.arange(indptr[-1]) + np.repeat(shifts, lengths)
         parts: dict[str, Any] = {"indptr": indptr}
         for part in fields(self):
             old = getattr(self, part.name)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,6 +137,7 @@ def _document_text(
     weights = []
     n_spans = 0
     for source_number, source in sources.items():
+        # 1) The occurrences that a vectorizer finds.
         vectorizer = source.vectorizer
         if isinstance(vectorizer, ContextVectorizer):
             located: Located | None = _in_context(vectorizer, text)
@@ -144,12 +145,15 @@ def _document_text(
             located = locate(vectorizer, text)
         if located is None:
             continue
-        # A row for each occurrence and each number of its token in the document.
-        terms = [source.column_term(term) for term in located.terms]
-        columns = [numbers.get((source_number, term), []) for term in terms]
-        at = np.repeat(np.arange(len(terms)), list(map(len, columns)))
+        # 2) A row for each occurrence and each number of its token in the document.
+        tokens: list[int] = []
+        n_tokens = []  # of each occurrence
+        for term in located.terms:
+            columns = numbers.get((source_number, source.column_term(term)), [])
+            tokens += columns
+            n_tokens.append(len(columns))
+        at = np.repeat(np.arange(len(n_tokens)), n_tokens)
         first = located.first[at] + n_spans
-        tokens = list(chain.from_iterable(columns))
         rows: list[Any] = [first, located.lengths[at], tokens]
         occurrences.append(np.column_stack(rows).astype(np.int32))
         weights.append(located.weights[at])
@@ -157,6 +161,7 @@ def _document_text(
         n_spans += len(located.spans)
     if not spans:
         return DocumentText(name, text, None, None, None, editable_index)
+    # 3) The occurrences of all vectorizers together, and what each has of its token's weight.
     words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
     joined = np.concatenate(occurrences)
     counted = np.concatenate(weights)
@@ -175,14 +180,16 @@ def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
     pattern = re.compile(vectorizer.token_pattern)
     stop_words = vectorizer.get_stop_words() or ()
     spans = []
+    words = []
     for match in pattern.finditer(processed):
         start, stop = match.span(pattern.groups)
-        if processed[start:stop] in stop_words:
+        word = processed[start:stop]
+        if word in stop_words:
             continue
-        if start == stop:  # an empty token has no position
+        if not word:  # an empty token has no position
             return None
         spans.append((start, stop))
-    words = [processed[start:stop] for start, stop in spans]
+        words.append(word)
     # 2) The n-grams of words, by their first words and numbers of words.
     shortest, longest = vectorizer.ngram_range
     sizes = np.arange(shortest, longest + 1)
@@ -195,7 +202,7 @@ def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
     # 3) The words in the text. Dropped characters, such as an accent, belong to the character
     # before them.
     sizes_of = {character: len(preprocess(character)) for character in set(text)}
-    n_made = np.array([sizes_of[character] for character in text], dtype=np.intp)
+    n_made = np.fromiter(map(sizes_of.__getitem__, text), np.intp, len(text))
     present = np.flatnonzero(n_made)
     edges = np.append(present, len(text))
     origin = np.repeat(np.arange(len(present)), n_made[present])
@@ -207,8 +214,9 @@ def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
 def _reads_words(vectorizer: CountVectorizer) -> bool:
     """Return whether a vectorizer reads words by scikit-learn's own methods."""
     kind = type(vectorizer)
-    if any(getattr(kind, name) is not getattr(CountVectorizer, name) for name in _READING):
-        return False
+    for name in _READING:
+        if getattr(kind, name) is not getattr(CountVectorizer, name):
+            return False
     if vectorizer.preprocessor is not None or vectorizer.tokenizer is not None:
         return False
     return vectorizer.analyzer == "word" and not callable(vectorizer.strip_accents)
@@ -249,7 +257,9 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     segment = ranges(low, n_segments)
     word = np.repeat(np.arange(len(starts)), n_segments)
     token = tokens[occurrence[word]]
-    inside = np.minimum(stops[word], edges[segment + 1]) - np.maximum(starts[word], edges[segment])
+    part_starts = np.maximum(starts[word], edges[segment])
+    part_stops = np.minimum(stops[word], edges[segment + 1])
+    inside = part_stops - part_starts
     word_share = (text.shares / length)[occurrence[word]]
     share = word_share * inside / (stops - starts)[word]
     # 4) The sums over each segment, and its tokens.
@@ -268,8 +278,9 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
 
 def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]:
     """Return the segments that add most with text around them, `limit` characters or so."""
-    text = "".join(segment.text for segment in segments)
-    starts = [0, *accumulate(len(segment.text) for segment in segments)]
+    texts = [segment.text for segment in segments]
+    text = "".join(texts)
+    starts = [0, *accumulate(map(len, texts))]
     # 1) The characters to show: strong segments, and the words around them.
     is_shown = bytearray(len(text))
     n_left = limit
@@ -283,7 +294,8 @@ def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]
         if space >= 0 and stop < len(text):
             stop = space
         n_left -= is_shown.count(0, start, stop)
-        is_shown[start:stop] = b"\1" * len(is_shown[start:stop])
+        n_shown = len(is_shown[start:stop])  # fewer at the end of the text
+        is_shown[start:stop] = b"\1" * n_shown
         if n_left <= 0:
             break
     # 2) Neighbouring characters as passages, and passages as parts of segments.

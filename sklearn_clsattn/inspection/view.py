@@ -157,8 +157,11 @@ class View:
         parts: list[Segment | Token] = list(self.unplaced)
         for shown in self.texts:
             parts += shown.segments
-        self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
-        self.most = max((part.attention for part in parts), default=0.0)
+        self.largest = _FAINT
+        self.most = 0.0
+        for part in parts:
+            self.largest = max(self.largest, abs(part.contribution))
+            self.most = max(self.most, part.attention)
         # 3) The contributions of each sign, that for the predicted class first.
         against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
         self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
@@ -176,9 +179,10 @@ class View:
         labels = document.targets.tolist()
         classes = document.classes.tolist()
         target = labels[self.k]
-        rivals = [label for label in classes if label != target]
         if self.j >= 0:
             rivals = [labels[self.j]]
+        else:
+            rivals = [label for label in classes if label != target]
         predicted = document.predicted.tolist()[0]
         self.predicted = label_text(predicted)
         self.true = None
@@ -333,7 +337,10 @@ class View:
             likely = by_probability[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
             kept = {*likely[:2], self.k}
-            order = [at for at in likely if at in kept or probabilities[at] >= SMALLEST_SHOWN]
+            order = []
+            for at in likely:
+                if at in kept or probabilities[at] >= SMALLEST_SHOWN:
+                    order.append(at)
         shown = []
         for at in order:
             is_shown = at == self.k
@@ -351,8 +358,13 @@ class View:
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
-        largest = max((abs(token.contribution) for token in self.tokens), default=0.0)
-        remarks = [_others(side, largest, minus) for side in self.sides if side.more]
+        remarks = []
+        # 1) The tokens beyond the list.
+        largest = _largest(self.tokens)
+        for side in self.sides:
+            if side.more:
+                remarks.append(_others(side, largest, minus))
+        # 2) The listed tokens to which vectors add most.
         by_vector = [token for token in self.listed if token.by_vector]
         by_vector.sort(key=lambda token: -abs(token.by_vector))
         for token in by_vector[:_MAX_NEAR]:
@@ -361,6 +373,7 @@ class View:
                 part = f"{signed(token.by_vector, minus)} of {signed(token.contribution, minus)}"
                 name = token_text(token.name)
                 remarks.append(f'"{name}" adds {part} because its vector is near {near}')
+        # 3) The attention of <cls>.
         if self.document.cls_attention[0]:
             share = percent(float(self.document.cls_attention[0]))
             remarks.append(f"{share} of the attention goes to no word")
@@ -424,10 +437,9 @@ def _deletion(document: DecisionTerms) -> Deletion | None:
 def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
     """Return the tokens of one document in order, for the class at k against that at j."""
     # 1) Names have a prefix where all are such as those of a ColumnTransformer.
-    names = [str(name) for name in document.tokens]
+    names = list(map(str, document.tokens))
     parts = [name.partition("__") for name in names]
-    if not all(prefix and term for prefix, _, term in parts):
-        parts = [("", "", name) for name in names]
+    have_prefixes = all(prefix and term for prefix, _, term in parts)
     # 2) The numbers of the class shown.
     numbers: list[list[Any]] = []
     for by_class in (
@@ -444,7 +456,10 @@ def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
     attention = document.attention.tolist()
     tokens = []
     for at, name in enumerate(names):
-        prefix, _, term = parts[at]
+        prefix = ""
+        term = name
+        if have_prefixes:
+            prefix, _, term = parts[at]
         token = Token(
             name,
             prefix,
@@ -474,16 +489,25 @@ def _others(side: Side, largest: float, minus: str) -> str:
 
 def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
     """Return the tokens of one sign; those that round to nothing are not listed."""
-    largest = max((abs(token.contribution) for token in tokens), default=0.0)
+    largest = _largest(tokens)
     strongest = _strongest(tokens, sign)
-    visible_tokens = [
-        token for token in strongest if not rounds_to_nothing(token.contribution, largest)
-    ]
-    listed = visible_tokens[:top]
-    total = sum(token.contribution for token in strongest)
-    listed_total = sum(token.contribution for token in listed)
+    listed: list[Token] = []
+    for token in strongest:
+        if len(listed) < top and not rounds_to_nothing(token.contribution, largest):
+            listed.append(token)
+    total = _total(strongest)
     n_more = len(strongest) - len(listed)
-    return Side(sign, label, total, listed, n_more, total - listed_total)
+    return Side(sign, label, total, listed, n_more, total - _total(listed))
+
+
+def _largest(tokens: Sequence[Token]) -> float:
+    """Return the largest size of a contribution, 0 without tokens."""
+    return max((abs(token.contribution) for token in tokens), default=0.0)
+
+
+def _total(tokens: Sequence[Token]) -> float:
+    """Return the sum of the contributions."""
+    return sum(token.contribution for token in tokens)
 
 
 def _strongest(tokens: Sequence[Token], sign: int) -> list[Token]:

@@ -146,8 +146,10 @@ def _greedy_search(trials: _Trials) -> Choice | None:
         if chosen or not trials.n_tried:
             gains = trials.margins([(*chosen, word) for word in candidates]) - margin
             effects[candidates] = gains
-        order = np.argsort(-gains, kind="stable")
-        useful = [candidates[at] for at in order.tolist() if gains[at] > 0]
+        useful = []
+        for at in np.argsort(-gains, kind="stable").tolist():
+            if gains[at] > 0:
+                useful.append(candidates[at])
         if not useful:
             break
         # 2) A quarter of those that seem to be needed, at least the best.
@@ -167,7 +169,9 @@ def _shortest_prefix(trials: _Trials) -> Choice | None:
     n = trials.n_words
     order = np.argsort(-trials.effects, kind="stable")
     ends = np.unique(np.geomspace(1, n, num=min(n, _CANDIDATES)).round().astype(int))
-    prefixes: list[Choice] = [tuple(order[:end].tolist()) for end in ends.tolist()]
+    prefixes: list[Choice] = []
+    for end in ends.tolist():
+        prefixes.append(tuple(order[:end].tolist()))
     reached = np.flatnonzero(trials.margins(prefixes) > REACHED)
     return prefixes[reached[0]] if len(reached) else None
 
@@ -176,7 +180,9 @@ def _pruned(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
     """Return a choice without needless words, and the margins without each of its words."""
     while True:
         # 1) The words that can be left out alone.
-        fewer = [(*chosen[:at], *chosen[at + 1 :]) for at in range(len(chosen))]
+        fewer = []
+        for at in range(len(chosen)):
+            fewer.append((*chosen[:at], *chosen[at + 1 :]))
         margins = trials.margins(fewer)
         needless = np.flatnonzero(margins > REACHED)
         if not len(needless):
@@ -206,12 +212,15 @@ def _exchanged(trials: _Trials, chosen: Choice, without: Array) -> Choice:
         if not len(others):
             break
         # 1) What each word of the choice, and each other word, adds to its margin.
-        margins = trials.margins([chosen, *((*chosen, word) for word in others.tolist())])
+        larger = [(*chosen, word) for word in others.tolist()]
+        margins = trials.margins([chosen, *larger])
         margin = margins[0]
         gains = margins[1:] - margin
         losses = margin - without
         # 2) The most promising exchanges of two words, or one, for another.
-        singles = [(loss, (at,)) for at, loss in enumerate(losses)]
+        singles = []
+        for at, loss in enumerate(losses):
+            singles.append((loss, (at,)))
         pairs = []
         for i, j in combinations(range(len(chosen)), 2):
             pairs.append((losses[i] + losses[j], (i, j)))
@@ -249,6 +258,6 @@ def _promising(
     choices: list[Choice] = []
     for other, at in zip(*np.unravel_index(best, promised.shape), strict=True):
         _, places = ranked[at]
-        kept = [word for place, word in enumerate(chosen) if place not in places]
+        kept = np.delete(chosen, places).tolist()
         choices.append((*kept, int(others[other])))
     return choices

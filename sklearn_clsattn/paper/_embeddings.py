@@ -165,6 +165,7 @@ def _start(
 ) -> TokenModel:
     """Return the model from which training starts."""
     n_tokens = documents.shape[1]
+    # 1) scores and values without a dimension
     last_row = torch.zeros(1 + documents.n_outputs, dtype=options.precision, device=options.device)
     if classifier.fit_intercept:
         last_row[1:] = torch.from_numpy(documents.statistics.class_log_odds)
@@ -175,6 +176,7 @@ def _start(
     }
     if classifier.embedding_dim is None:
         return ScoreModel(n_tokens, last_row, **shared)
+    # 2) random embeddings, perhaps after one step
     E, p, v = draw_embeddings(
         n_tokens,
         documents.n_outputs,

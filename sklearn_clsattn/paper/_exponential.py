@@ -81,14 +81,16 @@ class ExponentialIntegrator:
         start = length * np.eye(m)[0]  # f in this basis
         while True:
             # 2) U = y + h phi_1(hJ) f
-            way = size * _phi(size * H[:m], start)[0]
+            phi_1, _, _ = _phi(size * H[:m], start)
+            way = size * phi_1
             U = y + _combine(basis, way)
             # 3) D = f(U) - f - J (U - y)
             derivative, _ = self._field(U)
             D = derivative.sub_(f).sub_(_combine(space, H @ way))
             # 4) 2 h phi_3(hJ) D, the estimate of U's error; outside the space phi_3(hJ) D is D / 6
             D_within = (basis[:, 1] @ D[0]).cpu().numpy()
-            within = _phi(size * H[:m], D_within)[2] - D_within / 6
+            _, _, phi_3 = _phi(size * H[:m], D_within)
+            within = phi_3 - D_within / 6
             correction = 2 * size * (D / 6 + _combine(basis, within))
             error = float((correction[0].abs() / allowed).max())
             # 5) a smaller step, if this one is too long
@@ -127,7 +129,8 @@ class ExponentialIntegrator:
                 rest = _norm(product)
                 if rest > 0.1 * norm:
                     break
-            if not rest > self._difference * norm:  # J maps the space to itself
+            # J may map the space to itself; then it is large enough for any step.
+            if not rest > self._difference * norm:
                 return space[:m], H[:m, :m], size
             H[m, m - 1] = rest
             space[m] = product.div_(rest)
@@ -137,7 +140,8 @@ class ExponentialIntegrator:
             largest = float((space[m, 0].abs() / allowed).max()) * rest
             start = length * np.eye(m)[0]
             while True:
-                left_out = size**2 * abs(_phi(size * H[:m, :m], start)[1][-1]) * largest
+                _, phi_2, _ = _phi(size * H[:m, :m], start)
+                left_out = size**2 * abs(phi_2[-1]) * largest
                 if left_out <= _SPACE_ERROR:
                     return space[: m + 1], H[: m + 1, :m], size
                 if m < _LARGEST_SPACE:
@@ -158,6 +162,7 @@ def _combine(space: torch.Tensor, factors: Array) -> torch.Tensor:
 
 def _phi(Z: Array, b: Array) -> Array:
     """Return phi_1(Z) b, phi_2(Z) b and phi_3(Z) b, (3, m), by one exponential."""
+    # Z with b and a chain of ones beside it: its exponential has the three as columns.
     m = len(b)
     augmented = np.zeros((m + 3, m + 3))
     augmented[:m, :m] = Z

@@ -106,8 +106,9 @@ class FittedNetwork(FittedAttention):
             # 1) the first layer, with its residual
             if self.n_layers == 2:
                 rows = self._embedding_matrix()[tokens].astype(np.float64)
-                table = rows @ self.layers["first_key_query"] @ rows.T
-                states = states + softmax(table + log_weights, axis=1) @ states
+                logits = rows @ self.layers["first_key_query"] @ rows.T
+                attention = softmax(logits + log_weights, axis=1)
+                states = states + attention @ states
             # 2) attention of the last layer
             logits = states[:, 0] + log_weights
             if self.cls_weight:

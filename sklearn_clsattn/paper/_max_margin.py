@@ -215,6 +215,7 @@ def import_piqp() -> Any:
 
 def pair_graph(X: Any, selected: Any) -> sp.csr_array:
     """Return the graph from selected tokens to others of a document, (n_tokens, n_tokens)."""
+    # 1) the tokens of documents, and those that they select
     present = checked_counts(X, "X").astype(bool)
     chosen = checked_counts(selected, "selected").astype(bool)
     if present.shape != chosen.shape:
@@ -231,29 +232,33 @@ def pair_graph(X: Any, selected: Any) -> sp.csr_array:
             f"{len(undecided)} documents have tokens but select none (rows {listed(undecided)}): "
             "mark at least one token in each, or remove them."
         )
-    # One sparse product forms the pairs of all documents and merges equal ones; sums of bool
-    # saturate, so nothing overflows.
-    graph = sp.csr_array(chosen.T) @ sp.csr_array(present > chosen)
+    # 2) one sparse product, which forms the pairs of all documents and merges equal ones; sums of
+    # bool saturate, so nothing overflows
+    others = sp.csr_array(present > chosen)
+    graph = sp.csr_array(chosen.T) @ others
     graph.sort_indices()
     return graph
 
 
 def _check_acyclic(graph: sp.csr_array, pairs: NDArray[np.intp]) -> None:
     """Raise ValueError if the pairs, (n_pairs, 2), order tokens in a cycle."""
+    # 1) the pairs on cycles: both tokens are in one strongly connected component
     _, components = csgraph.connected_components(graph, connection="strong")
-    cyclic = pairs[components[pairs[:, 0]] == components[pairs[:, 1]]]
+    first_components, second_components = components[pairs.T]
+    cyclic = pairs[first_components == second_components]
     if not len(cyclic):
         return
-    # A shortest path from the second token of a pair back to the first, from its end.
+    # 2) a shortest path from the second token of a pair back to the first, from its end
     goal, start = cyclic[0]
     _, predecessors = csgraph.breadth_first_order(graph, start)
     cycle = [goal]
     while cycle[-1] != start:
         cycle.append(predecessors[cycle[-1]])
     named = " over ".join(map(str, [goal, *cycle[::-1]]))
+    on_cycles = np.unique(cyclic)
     raise ValueError(
         f"No attention scores make this selection: it selects token {named}, which is a cycle. In "
-        f"total, {len(np.unique(cyclic))} tokens lie on cycles ({listed(np.unique(cyclic))})."
+        f"total, {len(on_cycles)} tokens lie on cycles ({listed(on_cycles)})."
     )
 
 
@@ -262,13 +267,14 @@ def _multipliers(piqp: Any, matrix: Matrix, differences: sp.csr_array) -> Array:
     n_pairs = differences.shape[0]
     if not n_pairs:
         return np.empty(0)
+    # 1) the rows z = E_s - E_s' of all pairs, and their typical length
     used = np.unique(differences.indices)
     reduced = _reduced(matrix[used])
     rows = differences[:, used] @ reduced
     typical_length = float(np.sqrt((rows * rows).sum() / n_pairs))
-    # Differences of equal embeddings are rounding, of this order.
+    # 2) the solution, if some pair differs by more than the rounding that equal embeddings leave
     rounding = max(1e-13 * float(abs(reduced).max()), _ROUNDING_MARGIN * typical_length)
-    if typical_length > rounding:  # some pair differs
+    if typical_length > rounding:
         multipliers = _solve_in_some_unit(piqp, rows, typical_length)
         if multipliers is not None and _has_margin(rows, multipliers, rounding):
             return multipliers
@@ -314,6 +320,7 @@ def _has_margin(rows: Matrix, multipliers: Array, rounding: float) -> bool:
 def _piqp_solve(piqp: Any, rows: Matrix, tolerance: float, threshold: float) -> tuple[str, Array]:
     """Return PIQP's status and multipliers for the least ||p||^2 with p.z >= 1 for all rows z."""
     n_rows, dimension = rows.shape
+    # 1) the solver, and its settings
     if sp.issparse(rows):
         solver = piqp.SparseSolver()
         identity = sp.eye_array(dimension, format="csc")
@@ -328,18 +335,22 @@ def _piqp_solve(piqp: Any, rows: Matrix, tolerance: float, threshold: float) -> 
     settings.eps_duality_gap_abs = tolerance
     settings.eps_duality_gap_rel = tolerance
     settings.infeasibility_threshold = threshold
+    # 2) the multipliers
     solver.setup(P=identity, c=np.zeros(dimension), G=rows, h_l=np.ones(n_rows))
     status = solver.solve()
     multipliers = np.nan_to_num(np.array(solver.result.z_l), posinf=0.0)
     multipliers = np.maximum(multipliers, 0.0)
-    # An interior point method leaves small multipliers on pairs where they are 0 at the solution.
+    # 3) an interior point method leaves small ones on pairs where they are 0 at the solution
     slack = rows @ np.array(solver.result.x) - 1.0
     return str(status.name), np.where(slack > TIGHT, 0.0, multipliers)
 
 
 def _is_infeasible(rows: Matrix) -> bool:
     """Return whether some average of the rows z is 0: then no p has p.z >= 1 for all of them."""
-    equations = sp.vstack([sp.csr_array(rows.T), np.ones((1, rows.shape[0]))], format="csc")
-    values = np.append(np.zeros(rows.shape[1]), 1.0)
-    answer = scipy.optimize.linprog(np.zeros(rows.shape[0]), A_eq=equations, b_eq=values)
+    n_rows, dimension = rows.shape
+    # The factors of the average, which are not negative, add up to 1.
+    sum_of_factors = np.ones((1, n_rows))
+    equations = sp.vstack([sp.csr_array(rows.T), sum_of_factors], format="csc")
+    values = np.append(np.zeros(dimension), 1.0)
+    answer = scipy.optimize.linprog(np.zeros(n_rows), A_eq=equations, b_eq=values)
     return bool(answer.status == 0)

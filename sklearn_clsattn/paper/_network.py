@@ -162,7 +162,8 @@ class AttentionNetwork(torch.nn.Module):
             keys = F.embedding(positions, rows)
             tables = keys @ self.layers["first_key_query"] @ keys.transpose(1, 2)
             tables = torch.softmax(tables + log_weights[:, None], dim=2)
-            logits = logits + (tables @ scores[positions][:, :, None])[:, :, 0]
+            attended_scores = tables @ scores[positions][:, :, None]
+            logits = logits + attended_scores[:, :, 0]
         # 2) attention q of the last layer
         if self.cls_weight:
             cls = logits.new_full((len(logits), 1), self.cls_weight).log()

@@ -141,7 +141,8 @@ class SelectiveObjective:
         gradient -= by_token[:, -1]
         gradient *= weights
         gradient /= size
-        return SelectiveGradient(gradient, math.log(size / total_weight), loss / total_weight)
+        log_size = math.log(size / total_weight)
+        return SelectiveGradient(gradient, log_size, loss / total_weight)
 
     def _by_entries(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss and gradient entry by entry, whatever the scores."""
@@ -178,7 +179,9 @@ class SelectiveObjective:
         entry_gradients = terms.sum(dim=1)
         entry_gradients -= attention * self._at_entries(document_sums.sum(dim=1))
         direction.index_add_(0, self.tokens, entry_gradients.div_(size))
-        log_size = largest + math.log(size / total_weight) if size else -math.inf
+        log_size = -math.inf
+        if size:
+            log_size = largest + math.log(size / total_weight)
         return SelectiveGradient(direction, log_size, loss / total_weight)
 
     def _leading_values(self, entry_values: torch.Tensor, is_tied: torch.Tensor) -> torch.Tensor:
@@ -263,7 +266,8 @@ def _blocks(lengths: Numbers) -> list[_Block]:
     lengths = lengths[lengths > 0]
     ends = np.cumsum(lengths)
     starts = ends - lengths
-    bounds = np.searchsorted(ends, range(0, int(lengths.sum()), BLOCK_ENTRIES))
+    n_entries = int(lengths.sum())
+    bounds = np.searchsorted(ends, range(0, n_entries, BLOCK_ENTRIES))
     blocks = []
     for start, stop in pairwise([*bounds, len(lengths)]):
         first = starts[start]

@@ -152,6 +152,7 @@ def train(
         if is_converged or n_iter >= parameters.max_iter:
             break
 
+    # 4) the parameters of the best iteration, if documents were held out
     with torch.no_grad():
         for parameter, best in zip(trained, best_parameters, strict=False):
             parameter.copy_(best)

@@ -48,16 +48,18 @@ def frequent_characters(
     numbers = []
     names: list[str] = []
     for word, ngram, texts in _ngrams_in_words(words, ngram_range):
+        n_ngrams = len(texts)
         # One word of an n-gram may already be in enough documents. The documents of all words are
         # counted only for the few other n-grams.
-        is_frequent = np.zeros(len(texts), dtype=bool)
-        is_frequent[ngram[document_frequencies[word] >= low]] = True
+        is_frequent = np.zeros(n_ngrams, dtype=bool)
+        has_frequent_word = document_frequencies[word] >= low
+        is_frequent[ngram[has_frequent_word]] = True
         is_open = ~is_frequent[ngram]
-        words_of_open = _pair_counts(ngram[is_open], word[is_open], (len(texts), n_words))
+        words_of_open = _pair_counts(ngram[is_open], word[is_open], (n_ngrams, n_words))
         documents_of_open = words_of_open @ by_word
         is_frequent |= np.diff(documents_of_open.indptr) >= low
         if high < math.inf:
-            occurrences = np.bincount(ngram, weighted_frequencies[word], len(texts))
+            occurrences = np.bincount(ngram, weighted_frequencies[word], n_ngrams)
             is_frequent &= occurrences <= high
         number = np.cumsum(is_frequent) - 1 + len(names)
         is_kept = is_frequent[ngram]
@@ -66,10 +68,11 @@ def frequent_characters(
         names += compress(texts, is_frequent)
     # 2) columns in alphabetical order
     order = sorted(range(len(names)), key=names.__getitem__)
-    column = np.empty(len(order), dtype=np.int64)
-    column[order] = np.arange(len(order))
-    columns = column[np.concatenate(numbers)]
-    spelling = _pair_counts(np.concatenate(words_of_pairs), columns, (n_words, len(names)))
+    column_of_number = np.empty(len(order), dtype=np.int64)
+    column_of_number[order] = np.arange(len(order))
+    rows = np.concatenate(words_of_pairs)
+    columns = column_of_number[np.concatenate(numbers)]
+    spelling = _pair_counts(rows, columns, (n_words, len(names)))
     return spelling, [names[i] for i in order]
 
 
@@ -120,18 +123,21 @@ def _ngrams_in_words(
     Words get a space at each end; a shorter word is an n-gram itself.
     """
     min_n, max_n = ngram_range
+    n_words = len(words)
     text = f" {'  '.join(words)} "
     symbols = padded([Alphabet("(?s:.)").encode(text)])
-    lengths = np.fromiter(map(len, words), np.int64, len(words)) + 2
+    lengths = np.fromiter(map(len, words), np.int64, n_words) + 2
     word_starts = np.cumsum(lengths) - lengths
+    # 1) words that are shorter than any n-gram
     short = np.flatnonzero(lengths < min_n)
     yield short, np.arange(len(short)), [f" {words[i]} " for i in short.tolist()]
+    # 2) n-grams of each length
     for n in range(min_n, max_n + 1):
         n_ngrams = np.maximum(lengths - n + 1, 0)  # in each word
         starts = ranges(word_starts, n_ngrams)
         numbers, examples = distinct_runs(symbols, starts, np.full(len(starts), n))
         texts = [text[start : start + n] for start in starts[examples].tolist()]
-        yield np.repeat(np.arange(len(words)), n_ngrams), numbers, texts
+        yield np.repeat(np.arange(n_words), n_ngrams), numbers, texts
 
 
 def _pair_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,27 +57,32 @@ def token_positions(
     A word has none before it where a break is in between, or the word before has one. In tokens
     `with_punctuation`, no break but a new line is between two.
     """
+    n_tokens = len(tokens.ids)
     lengths = np.diff(tokens.indptr)
     # 1) the distances from the start and from the end
-    position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
+    first_tokens = np.repeat(tokens.indptr[:-1], lengths)
+    position = np.arange(n_tokens) - first_tokens
     remaining = np.repeat(lengths, lengths) - position
     # 2) the word before, unless it has a break
     number_of_word = look_up(tokens.words, numbers)
     has_break = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
     number_of_word[has_break] = -1
-    previous = np.full(len(tokens.ids), -1, dtype=np.int32)
+    previous = np.full(n_tokens, -1, dtype=np.int32)
     previous[1:] = number_of_word[tokens.ids[:-1]]
     previous[position == 0] = -1
-    # 3) no word before after a break between words; texts stand one after the other
+    # 3) the breaks between words; texts stand one after the other
     sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
     origins = np.cumsum(sizes) - sizes
     between = NEW_LINE if with_punctuation else BREAK
-    breaks: list[int] = []
+    breaks = []
     for origin, text in zip(origins.tolist(), texts, strict=True):
-        breaks += [origin + match.start() for match in between.finditer(text)]
+        for match in between.finditer(text):
+            breaks.append(origin + match.start())
+    # 4) no word before the tokens after them
     starts = tokens.starts + np.repeat(origins, lengths)
     after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
-    previous[after[after < len(previous)]] = -1
+    is_token = after < n_tokens  # no token follows the last breaks
+    previous[after[is_token]] = -1
     return TokenPositions(_cells(position + 1), _cells(remaining), previous)
 
 
@@ -90,4 +96,5 @@ def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -
     counts = tokens.word_counts
     words = np.repeat(np.arange(len(tokens.words)), np.diff(counts.indptr))
     weight_of_word = np.bincount(words, weights[counts.indices], len(tokens.words))
-    return sorted(tokens.words[word] for word in np.flatnonzero(weight_of_word >= least))
+    is_frequent = weight_of_word >= least
+    return sorted(compress(tokens.words, is_frequent))

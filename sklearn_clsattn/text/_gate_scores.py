@@ -167,6 +167,7 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     penalties[:n_cells] = POSITION_PENALTY
     penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
     start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
+    # Minimised in units in which all curvatures are about 1.
     lower = np.full(len(start), -np.inf)
     lower[n_scores] = 0.0  # of alpha
     units = 1.0 / np.sqrt(_curvature(evidence, penalties))
@@ -192,13 +193,15 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])
     masses = evidence.cls_weight + evidence.masses @ ones
+    by_square = variance * (_START_SCALE / masses) ** 2
     by_position = np.zeros(len(ones))
     by_scale = 0.0
     for table in evidence.numerators:
         # Not table.power(2), which would sort the indices that all tables share.
         squares = sparse.csr_array((table.data**2, table.indices, table.indptr), table.shape)
-        by_position += squares.T @ (variance * (_START_SCALE / masses) ** 2)
-        by_scale += float(variance @ (table @ ones / masses) ** 2)
+        by_position += squares.T @ by_square
+        outputs = table @ ones / masses
+        by_scale += float(variance @ outputs**2)
     by_score = penalties + evidence.parts.T @ by_position
     by_intercept = np.full(n_outputs, variance.sum())
     return np.concatenate([by_score, [by_scale or 1.0], by_intercept])
@@ -221,10 +224,12 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
     residuals = by_fitted.numpy()
     # 3) gradient by the scores of positions, then by scores
     by_output = scale * residuals / masses[:, None]
-    by_position = evidence.masses.T @ -(by_output * outputs).sum(axis=1)
+    by_mass = -(by_output * outputs).sum(axis=1)
+    by_position = evidence.masses.T @ by_mass
     for table, slope in zip(evidence.numerators, by_output.T, strict=True):
         by_position += table.T @ np.ascontiguousarray(slope)
-    by_position *= factors * (np.abs(position_scores) < MAX_SCORE)
+    is_free = np.abs(position_scores) < MAX_SCORE
+    by_position *= factors * is_free
     by_score = penalties * scores + evidence.parts.T @ by_position
     by_scale = (residuals * outputs).sum()
     # 4) penalty

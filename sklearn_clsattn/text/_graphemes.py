@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from itertools import product
 from typing import Any
 from unicodedata import category, combining
 
@@ -64,13 +63,14 @@ def _pairs() -> NDArray[np.bool_]:
     joins = np.zeros((_N_CLASSES, _N_CLASSES), dtype=bool)
     joins[:, _MARKS] = True
     joins[_PREPEND] = True
-    for before, after in (
-        *product([_L], [_L, _V, _LV, _LVT]),
-        *product([_LV, _V], [_V, _T]),
-        *product([_LVT, _T], [_T]),
-        (_NIKHAHIT, _AA),
-    ):
-        joins[before, after] = True
+    # Letters of Hangul that make a syllable, then those of am.
+    joins[_L, [_L, _V, _LV, _LVT]] = True
+    joins[_LV, [_V, _T]] = True
+    joins[_V, [_V, _T]] = True
+    joins[_LVT, _T] = True
+    joins[_T, _T] = True
+    joins[_NIKHAHIT, _AA] = True
+    # Nothing joins a break, and no break anything.
     joins[BREAK] = False
     joins[:, BREAK] = False
     return joins

@@ -108,7 +108,7 @@ def _ngram_names(table: Ids, words: list[str]) -> list[str]:
     lengths = np.count_nonzero(table >= 0, axis=0)
     names: list[str] = []
     for n in np.unique(lengths).tolist():  # n-grams are sorted by length
-        rows = [spelled[row] for row in table[:n, lengths == n]]
+        rows = spelled[table[:n, lengths == n]]
         names += map(" ".join, zip(*rows, strict=True))
     return names
 
@@ -142,9 +142,12 @@ class NgramColumns:
     def from_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
         """Return the columns of a vocabulary of terms, whose words are separated by one space."""
         terms = [term for term in vocabulary if isinstance(term, str)]  # others cannot occur
+        # 1) numbers of the words, in order
         words = " ".join(terms).split(" ")
-        numbers: dict[str, int] = {}
-        ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
+        distinct_words = dict.fromkeys(words)
+        numbers = {word: number for number, word in enumerate(distinct_words)}
+        ids = look_up(words, numbers)
+        # 2) their places in the table
         lengths = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
         columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
         max_n = lengths.max(initial=1)
@@ -155,6 +158,7 @@ class NgramColumns:
 
     @cached_property
     def _levels(self) -> list[_Level]:
+        """The levels of the tree, from the first words on."""
         n_words = len(self._numbers)
         lengths = np.count_nonzero(self._table >= 0, axis=0)
         columns = np.arange(self.n_columns)
@@ -162,9 +166,12 @@ class NgramColumns:
         bound = n_words
         levels = []
         for n, words in enumerate(self._table, start=1):
+            # 1) the first n words of each n-gram that has so many
             is_long = lengths[columns] >= n
             columns = columns[is_long]
-            prefixes, keys = pd.factorize(prefixes[is_long] * n_words + words[columns])
+            keys_of_columns = prefixes[is_long] * n_words + words[columns]
+            prefixes, keys = pd.factorize(keys_of_columns)
+            # 2) the columns of those that have no more
             is_whole = lengths[columns] == n
             column_of = np.full(len(keys) + 1, -1, dtype=np.int32)
             column_of[prefixes[is_whole]] = columns[is_whole]
@@ -204,9 +211,12 @@ class NgramColumns:
         occurrences = np.concatenate(packed)
         occurrences.sort()
         starts, counts = _runs(occurrences)
+        # Entries of the matrix are runs of equal integers.
         entries = occurrences[starts]
-        row_sizes = np.bincount(entries >> bits, minlength=rows.stop - rows.start)
-        return counts, entries & ((1 << bits) - 1), np.cumsum(row_sizes)
+        entry_rows = entries >> bits
+        entry_columns = entries & ((1 << bits) - 1)
+        row_sizes = np.bincount(entry_rows, minlength=rows.stop - rows.start)
+        return counts, entry_columns, np.cumsum(row_sizes)
 
     def _word_numbers(self, tokens: Tokens) -> Ids:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
@@ -333,7 +343,7 @@ def _count_keys(
     Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
     """
     bits = n_documents.bit_length()
-    distinct = None
+    distinct = None  # the keys by number, where keys are too large to be packed
     if walk.bound.bit_length() + bits > _MAX_BITS:
         distinct = walk.distinct_keys()
         number_of_key = _lookup(distinct, walk.bound)
@@ -360,10 +370,11 @@ def _count_keys(
     ngram_starts, frequencies = _runs(entry_keys)
     is_frequent = frequencies >= low
     is_common = frequencies <= high
-    is_kept = np.repeat(is_frequent & is_common, frequencies)
+    is_counted = is_frequent & is_common
+    is_kept = np.repeat(is_counted, frequencies)
     counts = counts[is_kept]
     documents = entries[is_kept] & ((1 << bits) - 1)
-    ends = np.cumsum(frequencies[is_frequent & is_common])
+    ends = np.cumsum(frequencies[is_counted])
     # 4) in small types
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
     indptr = np.append(0, ends).astype(index_type(len(counts)))

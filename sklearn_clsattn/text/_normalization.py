@@ -53,16 +53,32 @@ _APOSTROPHES = (
 _QUOTATION_MARKS = "\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
 _BREATHINGS_WITH_ACCENT = "\u1fcd\u1fce\u1fcf\u1fdd\u1fde\u1fdf"
 _HYPHENS = "\u02d7\u2010\u2011\u2012\u2013\u2043\u2212\ufe63\uff0d"
-_SAME = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0)}
-_SAME = {control: sign for control, sign in _SAME.items() if sign}
-# NFKC would join letters of Hangul that stand alone, such as those of laughter, to syllables.
-_NARROW_HANGUL = [chr(code) for code in range(0xFFA1, 0xFFDD) if decomposition(chr(code))]
-_SAME |= {narrow: chr(int(decomposition(narrow).split()[1], 16)) for narrow in _NARROW_HANGUL}
-_SAME |= dict.fromkeys(_APOSTROPHES, "'")
-_SAME |= {sign: "'" + normalize("NFD", sign)[1:] for sign in _BREATHINGS_WITH_ACCENT}
-_SAME |= dict.fromkeys(_QUOTATION_MARKS, '"')
-_SAME |= dict.fromkeys(_HYPHENS, "-")
-_SAME |= {"\u2015": "\u2014"}  # the horizontal bar is a dash
+
+
+def _replacements() -> dict[str, str]:
+    """Return what each sign of step 2 becomes."""
+    # 1) apostrophes, quotation marks and hyphens
+    signs = dict.fromkeys(_APOSTROPHES, "'")
+    for breathing in _BREATHINGS_WITH_ACCENT:
+        accent = normalize("NFD", breathing)[1:]
+        signs[breathing] = f"'{accent}"
+    signs |= dict.fromkeys(_QUOTATION_MARKS, '"')
+    signs |= dict.fromkeys(_HYPHENS, "-")
+    signs["\u2015"] = "\u2014"  # the horizontal bar is a dash
+    # 2) control characters, read as Windows-1252, which leaves some without a sign
+    for byte in range(0x80, 0xA0):
+        sign = bytes([byte]).decode("cp1252", "ignore")
+        if sign:
+            signs[chr(byte)] = sign
+    # 3) narrow letters of Hangul, such as those of laughter, which NFKC would join to syllables
+    for code in range(0xFFA1, 0xFFDD):
+        letter = decomposition(chr(code))  # such as "<narrow> 3131", "" where there is none
+        if letter:
+            signs[chr(code)] = chr(int(letter.split()[1], 16))
+    return signs
+
+
+_SAME = _replacements()
 # The vowel am of Thai and Lao, which NFKC divides.
 _DIVIDED_AM = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
 _DOTTED = "i\u0307"  # looks like i, and is the small letter of the Turkish capital
@@ -130,12 +146,12 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     """Return a normalized text with the origins of its characters."""
     if form is None or text.isascii():
         result = normalized(text, form, lowercase=lowercase)
-        parts = [character.lower() for character in text] if lowercase else list(text)
+        parts = list(map(str.lower, text)) if lowercase else list(text)
         starts = np.arange(len(text))
         stops = starts + 1
     else:
         places = _visible_places(text)
-        visible = "".join([text[at] for at in places.tolist()])
+        visible = _characters_at(text, places)
         # No step looks beyond a cluster.
         edges = np.append(cluster_starts(visible), len(visible))
         clusters = [visible[start:stop] for start, stop in pairwise(edges.tolist())]
@@ -201,18 +217,27 @@ def _visible(text: str) -> str:
     """Return a text without the signs that have no glyph."""
     if not _INVISIBLE.search(_beyond_ascii(text)):
         return text
-    return "".join([text[at] for at in _visible_places(text).tolist()])
+    return _characters_at(text, _visible_places(text))
+
+
+def _characters_at(text: str, places: NDArray[np.intp]) -> str:
+    """Return the characters of a text at some places, as a text."""
+    return "".join(map(text.__getitem__, places.tolist()))
 
 
 def _visible_places(text: str) -> NDArray[np.intp]:
     """Return the places of the characters that have a glyph or make one emoji of several."""
-    places = np.arange(len(text))
-    dropped = [match.start() for match in _DROPPED.finditer(text) if not match["kept"]]
-    places = np.delete(places, dropped)
+    # 1) without the signs that never have a glyph
+    dropped = []
+    for match in _DROPPED.finditer(text):
+        if not match["kept"]:
+            dropped.append(match.start())
+    places = np.delete(np.arange(len(text)), dropped)
     if _ZERO_WIDTH_JOINER not in text:
         return places
-    # In Persian and Indian words, a joiner only changes the forms of letters.
-    classes = classes_of("".join([text[at] for at in places.tolist()]))
+    # 2) without joiners that no pictograph follows: in Persian and Indian words they only change
+    # the forms of letters
+    classes = classes_of(_characters_at(text, places))
     joins = joined_characters(classes)
     links = np.append((joins & (classes == PICTOGRAPH))[1:], False)
     return places[(classes != JOINER) | links]

@@ -1,6 +1,7 @@
 """Characters as small integers, and exact search for equal runs without hashing text."""
 
 import re
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class Alphabet:
 
     def encode(self, text: str) -> Symbols:
         """Return the symbols of a text's characters, of shape (n_characters,)."""
-        try:
+        try:  # one byte a character, which most texts need
             codes: Symbols = np.frombuffer(text.encode("latin-1"), np.uint8)
         except UnicodeEncodeError:
             codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
@@ -41,10 +42,10 @@ class Alphabet:
 
     def _learn(self, codes: Symbols) -> None:
         """Number new characters, given by their code points."""
-        characters = [chr(code) for code in codes.tolist()]
+        characters = list(map(chr, codes.tolist()))
         is_matched = _matches(self._pattern, characters)
         first = len(self.characters)
-        self.characters += [characters[i] for i in np.flatnonzero(is_matched)]
+        self.characters += compress(characters, is_matched)
         dtype = np.min_scalar_type(len(self.characters))
         if dtype.itemsize > self._symbols.itemsize:
             self._symbols = self._symbols.astype(dtype)
@@ -57,10 +58,13 @@ class Alphabet:
 
     def decode(self, symbols: Symbols, starts: Integers, lengths: Integers) -> list[str]:
         """Return the texts of runs of symbols, each of `lengths` from `starts` on."""
+        # 1) all runs as one text
         run_symbols = symbols[ranges(starts, lengths)].tolist()
-        text = "".join([self.characters[symbol] for symbol in run_symbols])
+        text = "".join(map(self.characters.__getitem__, run_symbols))
+        # 2) its parts
         stops = np.cumsum(lengths)
-        edges = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
+        text_starts = stops - lengths
+        edges = zip(text_starts.tolist(), stops.tolist(), strict=True)
         return [text[start:stop] for start, stop in edges]
 
 
@@ -73,7 +77,8 @@ def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
     """Return start, start + 1, ..., `lengths` numbers for each start in turn."""
     stops = np.cumsum(lengths)
     n = int(stops[-1]) if len(stops) else 0
-    return np.arange(n) + np.repeat(starts - stops + lengths, lengths)
+    shifts = starts - stops + lengths
+    return np.arange(n) + np.repeat(shifts, lengths)
 
 
 def distinct_runs(
@@ -95,7 +100,8 @@ def distinct_runs(
     while len(longer) and n_read < _MAX_READS * step:
         next_bytes = _read(symbols, starts[longer] + n_read, lengths[longer] - n_read)
         next_numbers, distinct = pd.factorize(next_bytes)
-        pairs, distinct_pairs = pd.factorize(numbers[longer] * len(distinct) + next_numbers)
+        keys = numbers[longer] * len(distinct) + next_numbers
+        pairs, distinct_pairs = pd.factorize(keys)
         numbers[longer] = n_numbers + pairs
         n_numbers += len(distinct_pairs)
         n_read += step
@@ -103,15 +109,18 @@ def distinct_runs(
     # 3) very long runs, by all of their bytes
     number_of_bytes: dict[bytes, int] = {}
     for i in longer.tolist():
-        run = symbols[starts[i] : starts[i] + lengths[i]].tobytes()
+        stop = starts[i] + lengths[i]
+        run = symbols[starts[i] : stop].tobytes()
         numbers[i] = n_numbers + number_of_bytes.setdefault(run, len(number_of_bytes))
     n_numbers += len(number_of_bytes)
     # 4) the first run of each number, without numbers of mere beginnings of longer runs
+    last_to_first = np.arange(len(numbers) - 1, -1, -1)
     first_runs = np.full(n_numbers, -1)
-    first_runs[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    first_runs[numbers[::-1]] = last_to_first  # of equal numbers, the last entry stays
     is_used = first_runs >= 0
     if not is_used.all():
-        numbers = (np.cumsum(is_used) - 1)[numbers]
+        new_numbers = np.cumsum(is_used) - 1
+        numbers = new_numbers[numbers]
     return numbers, first_runs[is_used]
 
 
@@ -123,8 +132,10 @@ def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDAr
     windows: NDArray[Any] = np.ndarray(
         (n_starts,), dtype="<u8", buffer=symbols.data, strides=(size,)
     )
-    n_bits = [8 * size * n for n in range(step + 1)]
-    masks = np.array([(1 << bits) - 1 for bits in n_bits], dtype=np.uint64)
+    masks = np.empty(step + 1, dtype=np.uint64)  # of the first 0, 1, 2, ... symbols
+    for n in range(step + 1):
+        n_bits = 8 * size * n
+        masks[n] = (1 << n_bits) - 1
     values: NDArray[np.uint64] = windows[starts].astype(np.uint64, copy=False)
     values &= masks[np.minimum(lengths, step)]
     return values

@@ -178,11 +178,12 @@ def fit_taught(
     classifier: ClsAttentionClassifier, texts: TaughtTexts, use: TeacherUse
 ) -> ClsAttentionClassifier:
     """Return a classifier, fitted to the texts with one use of the teacher."""
+    by_teacher = slice(texts.n_labelled, None)
     probabilities = texts.targets.values.copy()
-    taught = probabilities[texts.n_labelled :] ** use.power
-    probabilities[texts.n_labelled :] = taught / taught.sum(axis=1, keepdims=True)
+    taught = probabilities[by_teacher] ** use.power
+    probabilities[by_teacher] = taught / taught.sum(axis=1, keepdims=True)
     weights = texts.weights.copy()
-    weights[texts.n_labelled :] *= use.weight
+    weights[by_teacher] *= use.weight
     classes = texts.targets.classes
     return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
 
@@ -211,9 +212,10 @@ def choose_use(
     import torch
 
     n_labelled = texts.n_labelled
+    n_texts = len(texts.weights)
     # 1) texts in training and held out, fold by fold
-    step = max(1, (len(texts.weights) - n_labelled) // _MOST_TAUGHT)
-    taught = np.arange(n_labelled, len(texts.weights), step)
+    step = max(1, (n_texts - n_labelled) // _MOST_TAUGHT)
+    taught = np.arange(n_labelled, n_texts, step)
     alone = texts.subset(np.arange(n_labelled), n_labelled)
     splits = _splits(alone, taught)
     # 2) settings of quick fits, with and without the teacher
@@ -241,10 +243,12 @@ def choose_use(
             use_for_all = use._replace(weight=use.weight * step)
             training = fold_texts.subset(rows, len(split.labelled))
             model = fit_taught(quick, training, use_for_all)
-            # 5) its loss on labelled texts, and its agreement with the teacher
+            # 5) its loss on labelled texts
             outputs = model.decision_function(texts.bags[split.labelled_out])
             outputs = outputs.reshape(len(split.labelled_out), -1)
-            losses[number] += loss(torch.from_numpy(outputs))[0]
+            loss_of_fold, _ = loss(torch.from_numpy(outputs))
+            losses[number] += loss_of_fold
+            # 6) its agreement with the teacher
             predicted = model.predict_proba(texts.bags[split.taught_out]).argmax(axis=1)
             by_teacher = fold_texts.targets.values[split.taught_out].argmax(axis=1)
             agreement[number] += (predicted == by_teacher).mean() / len(splits)
@@ -281,10 +285,12 @@ def _held_out_loss(texts: TaughtTexts, split: _Split) -> OutputLoss:
     from .._core.output_loss import output_loss
 
     # Of a class without labelled texts, a model without the teacher knows nothing.
-    class_sums = texts.targets[split.labelled].class_sums(texts.weights[split.labelled])
+    training_weights = texts.weights[split.labelled]
+    class_sums = texts.targets[split.labelled].class_sums(training_weights)
     has_labels = (class_sums > 0).astype(np.float64)
     targets = texts.targets[split.labelled_out]
-    return output_loss(*targets.weighted(has_labels, texts.weights[split.labelled_out]))
+    weights = texts.weights[split.labelled_out]
+    return output_loss(*targets.weighted(has_labels, weights))
 
 
 def _mean_use(candidates: tuple[TeacherUse, ...], losses: Array) -> TeacherUse:
@@ -292,7 +298,7 @@ def _mean_use(candidates: tuple[TeacherUse, ...], losses: Array) -> TeacherUse:
     portions = softmax(-losses)
     weights, powers = np.array(candidates).T
     power = 1.0
-    with_weight = portions * (weights > 0)
+    with_weight = portions * (weights > 0)  # without a weight, a power has no effect
     if with_weight.sum() > 0:
         power = float(with_weight @ powers / with_weight.sum())
     return TeacherUse(float(portions @ weights), power)
@@ -426,8 +432,9 @@ def _has_seen(teacher: Any, texts: list[str], taught: pd.DataFrame) -> bool:
     sample = texts[:: max(1, len(texts) // _TEXTS_AT_ONCE)]
     labelled = np.asarray(teacher.predict_proba(sample), dtype=np.float64).max(axis=1)
     others = taught.to_numpy().max(axis=1)
-    error = np.sqrt(labelled.var() / len(labelled) + others.var() / len(others))
-    return bool(labelled.mean() - others.mean() > max(0.05, 4.0 * error))
+    difference = labelled.mean() - others.mean()
+    standard_error = np.sqrt(labelled.var() / len(labelled) + others.var() / len(others))
+    return bool(difference > max(0.05, 4.0 * standard_error))
 
 
 def check_teacher_weight(teacher_weight: Any) -> None:

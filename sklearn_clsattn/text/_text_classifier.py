@@ -150,6 +150,7 @@ class TextClassifier(Pipeline):
         True
         """
         from_teacher: dict[str, Any] = {}
+        # 1) with the teacher, unless its best weight is 0
         if teacher is not None:
             adapter, classifier = self._taught_steps(params)
             lesson = learn_from_teacher(
@@ -166,6 +167,7 @@ class TextClassifier(Pipeline):
                 self.steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
                 self.__dict__.update(from_teacher)
                 return self
+        # 2) without a teacher
         self._fit_steps(X, y, sample_weight, unlabeled, params)
         for name in _TEACHER_ATTRIBUTES:  # from an earlier fit
             self.__dict__.pop(name, None)
@@ -177,14 +179,15 @@ class TextClassifier(Pipeline):
     ) -> None:
         """Fit the steps without a teacher, with `params` for their `fit`."""
         first_name = self.steps[0][0]
+        # 1) what is meant for the steps
         if unlabeled is not None:
             params[f"{first_name}__unlabeled"] = unlabeled
         if sample_weight is not None:
             for name, step in self.steps:
                 if has_fit_parameter(step, "sample_weight") or step is self.steps[-1][1]:
                     params[f"{name}__sample_weight"] = sample_weight
+        # 2) a fit that hands it over, whatever they request
         pipeline = self._on_bags()
-        # The steps get what is meant for them, whatever they request.
         with config_context(enable_metadata_routing=False):
             super(TextClassifier, pipeline).fit(X, y, **params)
         if pipeline is not self:

@@ -24,6 +24,7 @@ from ._graphemes import (
     BREAK,
     KEYCAP,
     PICTOGRAPH,
+    classes_of,
     cluster_class,
     cluster_starts,
     joined_characters,
@@ -98,8 +99,10 @@ class Tokens:
 
     def without(self, words: frozenset[str]) -> Tokens:
         """Return the tokens without some words, and without character positions."""
-        stays = np.array([word not in words for word in self.words], dtype=bool)[self.ids]
-        indptr = np.append(0, np.cumsum(stays))[self.indptr]
+        is_kept = np.array([word not in words for word in self.words], dtype=bool)
+        stays = is_kept[self.ids]
+        n_before = np.append(0, np.cumsum(stays))  # that stay, before each occurrence
+        indptr = n_before[self.indptr]
         return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
 
 
@@ -166,11 +169,13 @@ def tokenize(
     With `scripts`, which needs the pattern of words and punctuation, no grapheme cluster is divided
     (emoji, letters with marks), and each cluster of scripts such as Chinese and Thai is a token.
     """
-    alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
+    in_tokens = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")
+    alphabet = Alphabet(in_tokens)
 
     def encode(batch: list[str]) -> _EncodedTexts:
         sizes = np.fromiter(map(len, batch), np.int64, len(batch))
-        return _EncodedTexts(alphabet.encode(_SEPARATOR.join(["", *batch, ""])), sizes)
+        text = _SEPARATOR.join(["", *batch, ""])
+        return _EncodedTexts(alphabet.encode(text), sizes)
 
     def tokenize_block(block: _EncodedTexts) -> _Block:
         return _tokenize_block(block, alphabet, pattern, positions, scripts)
@@ -187,9 +192,13 @@ def tokenize(
     numbers, examples = distinct_runs(symbols, starts, lengths)
     words = alphabet.decode(symbols, starts[examples], lengths[examples])
     # 3) numbers in a block become numbers in all blocks
-    ends = np.cumsum([len(block.lengths) for block in blocks])
-    block_numbers = np.split(numbers.astype(np.int32), ends[:-1])
-    ids = [of_block[block.ids] for of_block, block in zip(block_numbers, blocks, strict=True)]
+    ids = []
+    start = 0
+    for block in blocks:
+        stop = start + len(block.lengths)
+        block_numbers = numbers[start:stop].astype(np.int32)
+        ids.append(block_numbers[block.ids])
+        start = stop
     counts = np.concatenate([block.counts for block in blocks])
     return Tokens(
         ids=np.concatenate(ids),
@@ -205,6 +214,7 @@ def _tokenize_block(
 ) -> _Block:
     """Return the tokens of some texts."""
     symbols = padded([texts.symbols])
+    # 1) where tokens start and stop
     if pattern == WORDS_AND_PUNCTUATION:
         starts, stops = _words_and_punctuation(symbols, alphabet, scripts)
     elif pattern == WORDS_AND_CONTRACTIONS:
@@ -215,21 +225,24 @@ def _tokenize_block(
             is_long = stops - starts > 1
             starts = starts[is_long]
             stops = stops[is_long]
-    # Texts stand one after the other, after a separator each.
+    # 2) their texts, which stand one after the other, after a separator each
     sizes = texts.sizes + 1
     origins = np.cumsum(sizes) - sizes + 1
-    counts = np.diff(np.searchsorted(starts, np.append(origins, len(symbols))))
+    first_tokens = np.searchsorted(starts, np.append(origins, len(symbols)))
+    counts = np.diff(first_tokens)
+    # 3) their words
     lengths = stops - starts
     ids, examples = distinct_runs(symbols, starts, lengths)
-    words = symbols[ranges(starts[examples], lengths[examples])]
-    starts_in_text = stops_in_text = _NONE
+    word_lengths = lengths[examples]
+    words = symbols[ranges(starts[examples], word_lengths)]
+    # 4) their positions in the texts
+    starts_in_text = _NONE
+    stops_in_text = _NONE
     if positions:
         origin = np.repeat(origins, counts)
         starts_in_text = (starts - origin).astype(np.int32)
         stops_in_text = (stops - origin).astype(np.int32)
-    return _Block(
-        ids.astype(np.int32), counts, starts_in_text, stops_in_text, words, lengths[examples]
-    )
+    return _Block(ids.astype(np.int32), counts, starts_in_text, stops_in_text, words, word_lengths)
 
 
 def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
@@ -277,8 +290,9 @@ def _clusters(
 
     Clusters of scripts such as Chinese, pictographs and keycaps are signs.
     """
-    characters = alphabet.characters
-    classes = np.array([cluster_class(one) if one else BREAK for one in characters], dtype=np.uint8)
+    # The first symbols stand for no character and for skipped ones.
+    characters = "".join(alphabet.characters[SKIPPED + 1 :])
+    classes = np.append([BREAK, BREAK], classes_of(characters)).astype(np.uint8)
     is_sign = alphabet.matches(ALONE.pattern) | (classes == PICTOGRAPH)
     is_word = is_word & ~is_sign[symbols]
     is_joining = may_join(classes)
@@ -295,7 +309,7 @@ def _clusters(
 def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
     """Return the tokens that a function finds in texts, without starts and stops."""
     numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
+    numbers.default_factory = numbers.__len__  # a new token gets the next number
     ids = array("i")
     ends = [0]
     for text in texts:
@@ -370,7 +384,8 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         size += len(text) + 1
         if size >= characters:
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
     if batch:
         yield batch
 
@@ -471,4 +486,6 @@ def document_number(bound: Any, n_documents: int, auto: int = 1) -> float:
     """
     if bound == "auto":
         return 1 if n_documents < _FEW_DOCUMENTS else auto
-    return float(bound if isinstance(bound, Integral) else bound * n_documents)
+    if isinstance(bound, Integral):
+        return float(bound)
+    return float(bound * n_documents)

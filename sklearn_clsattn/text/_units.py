@@ -40,16 +40,18 @@ class Units:
         self.characters = characters
         self._ngram_range = ngram_range
         self._weight = weight
-        self.names = np.array(sorted(vocabulary, key=vocabulary.__getitem__), dtype=object)
-        n_names = len(self.names)
-        is_word = np.array([" " not in name for name in self.names.tolist()], dtype=bool)
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        n_names = len(names)
+        self.names = np.array(names, dtype=object)
+        # 1) the character n-grams of words; n-grams of several words have empty rows
+        is_word = np.array([" " not in name for name in names], dtype=bool)
         spelled = self.spelled(self.names[is_word].tolist())
-        # N-grams of several words have no characters: their rows are empty.
         row_sizes = np.zeros(n_names, dtype=spelled.indptr.dtype)
         row_sizes[is_word] = np.diff(spelled.indptr)
         indptr = np.append(0, np.cumsum(row_sizes)).astype(row_sizes.dtype)
         arrays = spelled.data, spelled.indices, indptr
         character_entries = sp.csr_array(arrays, shape=(n_names, len(characters)))
+        # 2) beside the columns of the n-grams themselves
         word_entries = sp.eye_array(n_names, format="csr")
         self.table = sp.hstack([word_entries, character_entries], format="csr", dtype=dtype)
 
@@ -58,9 +60,9 @@ class Units:
 
         A word without letters or digits, or a character of scripts such as Chinese, has none.
         """
+        counts = spelling_matrix(words, self._ngram_range, self.characters)
         factors = np.multiply(list(map(is_spelled, words)), self._weight)
         scaling = sp.dia_array(([factors], [0]), shape=(len(words), len(words)))
-        counts = spelling_matrix(words, self._ngram_range, self.characters)
         spelled = sp.csr_array(scaling @ counts)
         spelled.eliminate_zeros()
         return spelled
@@ -84,6 +86,7 @@ class UnitNumbers:
 
     def number(self, words: list[str]) -> NDArray[np.int32]:
         """Return the units of distinct words, (n_words,), -1 for those without columns."""
+        # 1) the numbers of units
         vocabulary = self._units.vocabulary
         others = self._others
         units = [vocabulary.get(word, others.get(word, -1)) for word in words]
@@ -91,7 +94,7 @@ class UnitNumbers:
         new = np.flatnonzero(numbers < 0)
         if not len(new):
             return numbers
-        # New words become units if they have known character n-grams.
+        # 2) new words, which become units if they have known character n-grams
         spelled = self._units.spelled([words[i] for i in new.tolist()])
         has_columns = np.diff(spelled.indptr) > 0
         new = new[has_columns]
@@ -105,10 +108,12 @@ class UnitNumbers:
         """Return bags, given documents' units, CSR (n_documents, n_units)."""
         n_names = len(self._units.names)
         table = self._units.table
+        # 1) the units that are in use, of the vocabulary and others
         left, used = without_unused_columns(left)
         known = used[used < n_names]
         others = used[used >= n_names] - n_names
         names = np.concatenate([self._units.names[known], self._other_names()[others]])
+        # 2) their columns
         right = table[known]
         if len(others):
             spelled = sp.vstack(self._spelled, format="csr")[others]

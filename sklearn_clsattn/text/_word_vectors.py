@@ -102,9 +102,12 @@ class WordVectors(SavedMixin, BaseEstimator):
     vectors_: Vectors
 
     _parameter_constraints: dict[str, list[Any]] = {
-        name: [Interval(Integral, 1, None, closed="left")]
-        for name in ("n_components", "min_df", "max_words")
-    } | {"tokenizer": [callable, None], "normalize": [StrOptions({"NFKC", "NFC"}), None]}
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "min_df": [Interval(Integral, 1, None, closed="left")],
+        "max_words": [Interval(Integral, 1, None, closed="left")],
+        "tokenizer": [callable, None],
+        "normalize": [StrOptions({"NFKC", "NFC"}), None],
+    }
 
     def __init__(
         self,
@@ -247,6 +250,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
             for number, line in enumerate(file, start=1):
+                # 1) the word, and the text of its numbers
                 line = line.rstrip()
                 word, _, rest = line.partition(" ")
                 if number == 1 and word.isdecimal() and rest.strip().isdecimal():
@@ -256,6 +260,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                     rest = line[len(word) :]
                 if wanted is not None and normal(word) not in wanted:
                     continue
+                # 2) its vector
                 vector = np.fromstring(rest, dtype=np.float32, sep=" ")
                 size = len(vector) if size is None else size
                 if not size or len(vector) != size:
