@@ -10,12 +10,10 @@ import contextlib
 import faulthandler
 import io
 import json
-import subprocess
 import sys
 import tempfile
 import warnings
 import zipfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -341,21 +339,6 @@ def verdict(path, questions, expected):
     return "the same" if same else "another model"
 
 
-def _work(folder):
-    """Print what comes of each change that standard input names, a line each."""
-    warnings.simplefilter("ignore")
-    changed = Path(folder) / "changed.skops"
-    references = {}
-    for name, seed in json.load(sys.stdin):
-        if name not in references:
-            references[name] = reference(Path(folder) / f"{name}.skops")
-        content, questions, expected = references[name]
-        changed.write_bytes(mutated(content, seed))
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
-        print(json.dumps(verdict(changed, questions, expected)), flush=True)
-        faulthandler.cancel_dump_traceback_later()
-
-
 def reference(path):
     """Return a file's content, what its model can be asked, and its types and predictions."""
     questions, model = {}, load_model(path)
@@ -366,26 +349,21 @@ def reference(path):
     return path.read_bytes(), questions, (_kinds(model), _predictions(model))
 
 
-def outcomes(names, seeds):
-    """Return what comes of each change of each kind of model, by kind."""
-    waiting = [(name, seed) for name in names for seed in seeds]
-    answers = []
-    with tempfile.TemporaryDirectory() as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for name in names:
-                save_model(MODELS[name](), Path(folder) / f"{name}.skops")
-        command = [sys.executable, __file__, "--work", folder]
-        while len(answers) < len(waiting):
-            rest = json.dumps(waiting[len(answers) :])
-            done = subprocess.run(command, input=rest, capture_output=True, text=True, check=False)
-            answers += [json.loads(line) for line in done.stdout.splitlines()]
-            if len(answers) < len(waiting):  # the process waited too long, or crashed
-                answers.append(f"the process ends with {done.returncode}: {done.stderr[-300:]}")
-    outcomes_of = {name: [] for name in names}
-    for (name, _), answer in zip(waiting, answers, strict=True):
-        outcomes_of[name].append(answer)
-    return outcomes_of
+def outcomes(name, seeds):
+    """Return what comes of each change of a kind of model."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.skops"
+        save_model(MODELS[name](), path)
+        content, questions, expected = reference(path)
+        for seed in seeds:
+            path.write_bytes(mutated(content, seed))
+            # A file that makes loading wait, or crash, ends the process.
+            faulthandler.dump_traceback_later(SECONDS, exit=True)
+            found.append(verdict(path, questions, expected))
+            faulthandler.cancel_dump_traceback_later()
+    return found
 
 
 FINE = "refused", "the same", "another model"
@@ -396,23 +374,17 @@ def main():
     parser.add_argument("models", nargs="*", help="kinds of models (default: all)")
     parser.add_argument("--number", type=int, default=1400, help="changes of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.work:
-        return _work(arguments.work)
-    failed = 0
-    print("| model | " + " | ".join(FINE) + " | wrong |\n|---|---|---|---|---|")
     seeds = range(arguments.first, arguments.first + arguments.number)
+    n_wrong = 0
     for name in arguments.models or MODELS:
-        found = outcomes([name], seeds)[name]
-        counts = Counter(found)
-        wrong = [(seed, one) for seed, one in zip(seeds, found, strict=True) if one not in FINE]
-        row = [counts[one] for one in FINE]
-        print(f"| {name} | " + " | ".join(map(str, [*row, len(wrong)])) + " |", flush=True)
-        for seed, one in wrong:
-            print(f"  {name}, seed {seed}: {one:.300}", file=sys.stderr, flush=True)
-        failed += len(wrong)
-    return int(failed > 0)
+        found = outcomes(name, seeds)
+        print(name, {answer: found.count(answer) for answer in FINE}, flush=True)
+        for seed, answer in zip(seeds, found, strict=True):
+            if answer not in FINE:
+                n_wrong += 1
+                print(f"  seed {seed}: {answer:.300}", flush=True)
+    return int(n_wrong > 0)
 
 
 if __name__ == "__main__":
