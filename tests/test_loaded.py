@@ -118,7 +118,7 @@ def as_term(value):
     return json.dumps(json.dumps(json.dumps(value))[1:-1])[1:-1]
 
 
-@pytest.mark.parametrize("other", ["film", 3, None])
+@pytest.mark.parametrize("other", ["film", 3, None, ["film"], {"film": 1}])
 def test_terms_of_a_vocabulary_are_different_texts(other, text_model, tmp_path):
     path = tmp_path / "model.skops"
     save_model(text_model, path)

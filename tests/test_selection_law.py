@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import core_documents, refused, single_relevant
-from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from benchmarks.paper.mean_field import mean_field_leads
 from benchmarks.paper.selection_law import LARGEST_LEAD, one_class_root, selection_law
@@ -43,32 +41,6 @@ def test_the_optimum_of_one_class_is_the_least(seed):
 
     w = minimize_scalar(cost, bounds=(0, 1 / own.min()), options={"xatol": 1e-10}).x
     assert one_class_root(own) == pytest.approx(w, rel=1e-6)
-
-
-@pytest.mark.parametrize("value", [0.5, 1.0, 2.0, 4.0, 8.0])
-def test_the_mean_field_of_equal_tokens_has_two_unknowns(value):
-    K, T, d = 5, 10, 1024
-    S, far = 2 * K * value**2, np.log(T - 1)
-
-    def field(_, x):
-        q = expit(x - far)
-        h = expit(-value * q) * q * (1 - q)
-        lead, both = S * (h[1] - h[0]) / 2, K * h.sum() / 50
-        speeds = np.array([h[0] - lead, h[1] + lead]) + both
-        return speeds / max(h.sum() + abs(lead), 1e-300)
-
-    delta = np.sqrt((4 / K + 4 * value**2 + 4 / (K * value**2)) / d)
-    path = solve_ivp(
-        field, (0, 200), [-delta / 2, delta / 2], "Radau", rtol=1e-8, atol=1e-10, max_step=0.2
-    ).y
-    lost = np.flatnonzero(path[0] < -1)
-    expected = 0.0
-    if len(lost):
-        back = lost[0] + np.flatnonzero(path[0, lost[0] :] >= 0)
-        expected = path[1, lost[0] : back[0] if len(back) else None].max()
-    first, second = mean_field_leads(*equal(value))
-    assert first == pytest.approx(second, rel=1e-3)
-    assert second == pytest.approx(expected, rel=2e-2, abs=1e-3)
 
 
 @pytest.mark.parametrize("length", [10, 20, 40])
