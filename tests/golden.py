@@ -88,10 +88,6 @@ class Case:
         return self.rounding or (DOUBLE if self.input == "float64" else SINGLE)
 
 
-# Parameters that several cases have.
-EIGHT = {"embedding_dim": 8}
-WHOLE = {"early_stopping": False}
-SLOW = {"learning_rate": 0.02, "max_iter": 3}
 BARE = {"attend_cls": False}
 
 CASES = {
@@ -118,7 +114,6 @@ CASES = {
         weighted=True,
         seed=7,
     ),
-    "default, stopped": Case("default", {"max_iter": 3, "tol": 1e-9}, n_classes=3, seed=8),
     "default, batches, a class missing at first": Case(
         "default", n_classes=3, n_documents=180, batches=True, class_missing_at_first=True, seed=10
     ),
@@ -143,44 +138,43 @@ CASES = {
     "embedding, no dimension": Case("embedding", {"embedding_dim": None}, n_documents=200, seed=18),
     "embedding, no dimension, three classes, all documents": Case(
         "embedding",
-        {**WHOLE, **BARE, "embedding_dim": None, "learning_rate": 0.1, "max_iter": 25},
+        {
+            **BARE,
+            "embedding_dim": None,
+            "early_stopping": False,
+            "learning_rate": 0.1,
+            "max_iter": 25,
+        },
         n_classes=3,
         weighted=True,
         seed=19,
     ),
     "embedding": Case(
         "embedding",
-        {**EIGHT, "learning_rate": 0.2, "validation_fraction": 0.25, "n_iter_no_change": 3}
-        | {"tol": 3e-3, "random_state": 4},
+        {
+            "embedding_dim": 8,
+            "learning_rate": 0.2,
+            "validation_fraction": 0.25,
+            "n_iter_no_change": 3,
+            "tol": 3e-3,
+            "random_state": 4,
+        },
         weighted=True,
         n_documents=200,
         seed=20,
     ),
-    "embedding, three classes, all documents": Case(
-        "embedding",
-        {**EIGHT, **WHOLE, "learning_rate": 0.03, "class_weight": {1: 3.0}}
-        | {"max_iter": 20, "random_state": 5},
-        n_classes=3,
-        seed=21,
-    ),
-    "two layers": Case(
-        "network",
-        {**SLOW, **EIGHT, **WHOLE, "n_layers": 2, "batch_size": 16, "random_state": 6},
-        n_documents=120,
-        seed=22,
-    ),
-    "MLP, three classes": Case(
-        "network",
-        {**SLOW, **EIGHT, **BARE, "mlp": True, "n_iter_no_change": 2}
-        | {"max_iter": 6, "random_state": 7},
-        n_classes=3,
-        n_documents=200,
-        seed=23,
-    ),
     "two layers, MLP": Case(
         "network",
-        {**SLOW, "n_layers": 2, "mlp": True, "embedding_dim": 6, "validation_fraction": 0.2}
-        | {"class_weight": "balanced", "random_state": 8},
+        {
+            "learning_rate": 0.02,
+            "max_iter": 3,
+            "n_layers": 2,
+            "mlp": True,
+            "embedding_dim": 6,
+            "validation_fraction": 0.2,
+            "class_weight": "balanced",
+            "random_state": 8,
+        },
         weighted=True,
         n_documents=120,
         seed=24,
@@ -376,9 +370,6 @@ def vectorizers():
     three, labels = texts(240, 3, 2)
     vectorizer = ContextVectorizer(min_df=1).fit(three, labels)
     yield "ContextVectorizer, three classes", {"transform": matrix(vectorizer.transform(unseen))}
-    for setting in ({}, {"ngram_range": (2, 4), "analyzer": "char_wb"}, {"binary": True}):
-        vectorizer = TokenVectorizer(**setting)
-        yield f"TokenVectorizer, {setting}", {"counts": matrix(vectorizer.fit_transform(given))}
 
 
 def pipelines():
@@ -402,9 +393,6 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-MANY_TIES = ("counterfactual, words", "sufficient, words", "to odd")  # the steps may differ
-
-
 def explanations():
     for name, model, asked in pipelines():
         explained = explain(model, asked)
@@ -415,18 +403,6 @@ def explanations():
             f"explain, {name}",
             {"to_dict": data, "to_text": explained.to_text(), "to_frame": frame},
         )
-        answers = {}
-        for unit in ("tokens", "words"):
-            answers[f"counterfactual, {unit}"] = explained.counterfactual(unit)
-            answers[f"sufficient, {unit}"] = explained.sufficient(unit)
-        if "2 classes" not in name:
-            answers["to odd"] = explained.counterfactual("words", to="odd")
-        said = {}
-        for key, sets in answers.items():
-            said[key] = {"statements": [sets.statement(i) for i in range(len(asked))]}
-            if key not in MANY_TIES:
-                said[key]["text"] = sets.to_text()
-        yield f"minimal, {name}", said
 
 
 def trimmed(document):
