@@ -18,20 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from reference import PaddedDocuments, counts, slow_log_odds
-from sklearn.linear_model import LogisticRegression
 from torch.testing import assert_close
 
 from sklearn_clsattn._bags import Bags, TokenVectors
 from sklearn_clsattn._core import shard
 from sklearn_clsattn._core.documents import CorpusLoss, Documents
-from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without, same_documents
 from sklearn_clsattn._core.memory import Memory
 from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective, RememberedLoss
 from sklearn_clsattn._core.output_loss import output_loss, target_array
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.products import TokenBag
-from sklearn_clsattn._core.solve import solve
 from sklearn_clsattn._core.statistics import CorpusStatistics, Scaling, TokenTotals
 from sklearn_clsattn._targets import Targets
 
@@ -177,69 +174,6 @@ def test_the_saturated_path_agrees_with_the_fast_one_on_evidence(n_outputs, cls_
     evidence = np.random.default_rng(0).normal(size=(problem.X.shape[0], n_outputs))
     loss = one.loss.with_evidence(torch.from_numpy(evidence))
     assert_same(loss._saturated(problem.x), loss(problem.x))
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outputs):
-    """The representer fact: d drops out, and ||E||^2 is two penalties, on a and on b."""
-    problem = Problem.drawn(n_outputs, seed=13)
-    n_tokens, targets = problem.X.shape[1], problem.targets
-    documents, weights = PaddedDocuments.from_counts(problem.X), torch.from_numpy(problem.weights)
-    _, p, v = reference.embed(torch.zeros(n_tokens), torch.zeros(n_tokens, n_outputs))
-    v /= v.norm(dim=1, keepdim=True) * 0.8  # one length, as one C is one penalty
-    strength, cls_weight, cls_score = 0.05, 2.5, 0.3
-    generator = torch.Generator().manual_seed(1)
-    start = 0.1 * torch.randn(n_tokens, len(p), generator=generator, dtype=torch.float64)
-
-    def over_embeddings(embeddings):
-        leaf = embeddings.clone().requires_grad_()
-        decisions = reference.outputs(documents, leaf, p, v, cls_weight, cls_score, 0.0)
-        loss = reference.mean_loss(decisions, targets, weights) + strength / 2 * (leaf**2).sum()
-        return float(loss.detach()), torch.autograd.grad(loss, leaf)[0]
-
-    unscaled = Scaling(np.zeros(n_tokens), np.ones((n_tokens, n_outputs)), cls_weight, 1.0)
-    C, attention_C = (float((x**2).sum()) / strength / problem.weights.sum() for x in (v[0], p))
-    objective = replace(problem, scaling=unscaled).objective(C=C, attention_C=attention_C)
-
-    def over_scores_and_values(x):
-        last = torch.tensor([[cls_score] + n_outputs * [0.0]]).double()
-        loss, gradient = objective(torch.cat([x, last]))
-        return loss - CLS_PENALTY / 2 * cls_score**2, gradient[:-1]
-
-    def is_converged(iterate):
-        return float(iterate.gradient.norm()) < 1e-9
-
-    how = {"is_converged": is_converged, "max_iter": 500}
-    embeddings = minimize_lbfgs(over_embeddings, start, **how)
-    columns = torch.cat([start @ p[:, None], start @ v.T], dim=1)
-    pairs = minimize_lbfgs(over_scores_and_values, columns, **how)
-    assert embeddings.value < over_embeddings(start)[0] - 1e-3
-    assert pairs.value == pytest.approx(embeddings.value, abs=1e-8)
-    assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)
-    assert_close(pairs.x[:, 1:], embeddings.x @ v.T, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_logistic_regression_is_inside_the_model_class(n_classes):
-    """With scores held at 0 and nearly all attention on <cls>, the outputs tend to its."""
-    X, codes = counts(6, 60, 15), np.arange(60) % n_classes
-    weights = np.random.default_rng(6).uniform(0.5, 2.0, 60)
-    expected = LogisticRegression(C=0.5, tol=1e-10, max_iter=2000).fit(X, codes, weights)
-    decision = expected.decision_function(X).reshape(len(codes), -1)
-    given, distances = core_documents(X, codes, weights), []
-    for cls_weight in (1e2, 1e4, 1e6):
-        scales = np.full((X.shape[1], decision.shape[1]), cls_weight)
-        scaling = Scaling(np.zeros(X.shape[1]), scales, cls_weight, 1.0)
-        loss = CorpusLoss(given, np.float64, "cpu", cls_weight)
-        held = {"C": 0.5, "attention_C": 1e-12}
-        objective = AttentionObjective(loss, given.statistics, scaling, **held)
-        objective.cls_score.penalty = objective.cls_score.curvature = 1e8
-        outputs = solve(objective, max_iter=3000, tol=1e-12)[0].model.outputs(X)
-        if n_classes > 2:  # a constant on all intercepts is free
-            outputs -= outputs.mean(axis=1, keepdims=True)
-        distances.append(np.abs(outputs - decision).max())
-    assert distances[0] > distances[1] > distances[2]
-    assert distances[2] < 1e-4
 
 
 # Targets of every kind, and what is known before training
