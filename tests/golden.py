@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier, paper
 from sklearn_clsattn.cli import main as command_line
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 PATH = Path(__file__).with_name("golden.json")
 N_TOKENS = 40
@@ -291,7 +291,7 @@ def fits():
         yield name, outcome(case)
 
 
-# What a user of texts gets: matrices, explanations, printed output
+# What a user of texts gets: explanations, printed output
 
 WORDS = (
     *("film", "story", "plot", "actor", "scene", "music", "voice", "camera", "ending", "dialogue"),
@@ -319,57 +319,6 @@ def texts(n_texts, n_classes, seed):
         marks = [", ", ". ", " ", " ", "! "]
         written.append("".join(word + marks[rng.integers(5)] for word in words))
     return written, np.array(["good", "bad", "odd"])[labels]
-
-
-def matrix(X):
-    """Return what is compared of a sparse matrix: where its entries are, and what they are."""
-    X = sp.csr_array(X)
-    X.sort_indices()
-    return {
-        "dtype": str(X.dtype),
-        "rows": X.indptr[::7].tolist(),
-        "columns": X.indices[:: max(1, X.nnz // 60)].tolist(),
-        "column sum": int(X.indices.astype(np.int64).sum()),
-        "data": summary(X.data),
-    }
-
-
-SETTINGS = {
-    "default": {},
-    "min_df 2": {"min_df": 2, "character_min_df": 2},
-    "words alone": {"characters": None, "min_df": 1},
-    "without context": {"context": False, "min_df": 1, "character_min_df": 3},
-    "single words, case, double": {
-        "ngram_range": (1, 1),
-        "lowercase": False,
-        "characters": (3, 3),
-        "character_weight": 1.0,
-        "min_df": 1,
-        "max_df": 0.5,
-        "dtype": np.float64,
-    },
-    "three words, other tokens": {"ngram_range": (1, 3), "token_pattern": r"\w+", "min_df": 2},
-}
-
-
-def vectorizers():
-    given, labels = texts(240, 2, 0)
-    unseen = [*texts(40, 2, 1)[0], "", "   ", "unseen words only"]
-    for name, setting in SETTINGS.items():
-        vectorizer = ContextVectorizer(**setting)
-        fitted = vectorizer.fit_transform(given, labels)
-        names = vectorizer.get_feature_names_out()
-        yield (
-            f"ContextVectorizer, {name}",
-            {
-                "fit_transform": matrix(fitted),
-                "transform": matrix(vectorizer.transform(unseen)),
-                "names": [len(names), *names[:: max(1, len(names) // 40)].tolist()],
-            },
-        )
-    three, labels = texts(240, 3, 2)
-    vectorizer = ContextVectorizer(min_df=1).fit(three, labels)
-    yield "ContextVectorizer, three classes", {"transform": matrix(vectorizer.transform(unseen))}
 
 
 def pipelines():
@@ -442,7 +391,7 @@ def printed():
             yield command, {"code": code, "stdout": said[0], "stderr": said[1]}
 
 
-GROUPS = {function.__name__: function for function in (fits, vectorizers, explanations, printed)}
+GROUPS = {function.__name__: function for function in (fits, explanations, printed)}
 
 
 def tolerance_of(group, name):

@@ -1,4 +1,4 @@
-"""The golden master: fits, matrices, explanations and commands give what they gave."""
+"""The golden master: fits, explanations and commands give what they gave."""
 
 import pytest
 from golden import GROUPS, compared
