@@ -187,22 +187,6 @@ def test_sparse_output_is_never_a_data_frame(output):
         assert abs(answer - by_default).max() == 0
 
 
-def test_frames_of_numbers_stay_frames():
-    X, y = make_token_classification(50, n_irrelevant=5, random_state=0)
-    frame = pd.DataFrame(X.toarray(), index=range(7, 57)).add_prefix("word")
-    one = TokenImportanceTransformer(k=4).set_output(transform="pandas")
-    chosen = one.fit_transform(frame, y)
-    assert list(chosen) == list(one.get_feature_names_out())
-    assert_array_equal(chosen.index, frame.index)
-    assert_array_equal(one.transform(frame), chosen)
-    with config_context(transform_output="pandas"):
-        assert isinstance(clone(one).fit(frame, y).transform(frame), pd.DataFrame)
-        assert sp.issparse(TokenImportanceTransformer(k=4).fit_transform(X, y))
-    assert isinstance(TokenImportanceTransformer(k=4).fit_transform(frame, y), np.ndarray)
-    with pytest.raises(ValueError, match="outputs a scipy sparse matrix"):
-        one.fit(X, y).transform(X)  # a frame was asked for
-
-
 def containers(folder):
     """Yield what each public function and method returns."""
     X, y = make_token_classification(60, random_state=0)
