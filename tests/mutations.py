@@ -28,7 +28,7 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
@@ -47,8 +47,8 @@ SECONDS = 60.0  # that loading and using a changed file may take
 _SHORT = {"max_iter": 2, "early_stopping": False, "random_state": 0, "embedding_dim": 4}
 
 
-def _counted(classifier, labels=LABELS):
-    return make_pipeline(TokenVectorizer(), classifier).fit(TEXTS, labels)
+def _fitted(*steps):
+    return make_pipeline(*steps).fit(TEXTS, LABELS)
 
 
 def _in_batches():
@@ -57,24 +57,9 @@ def _in_batches():
     return model.partial_fit(TEXTS[10:], LABELS[10:])
 
 
-def _union():
-    branches = [("words", TfidfVectorizer()), ("characters", CountVectorizer(analyzer="char_wb"))]
-    return make_pipeline(FeatureUnion(branches), ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
-
-
 def _columns():
     parts = [("words", TokenVectorizer(), "text"), ("numbers", MaxAbsScaler(), ["length"])]
     return make_pipeline(ColumnTransformer(parts), LogisticRegression()).fit(TABLE, LABELS)
-
-
-def _hashed():
-    vectorizer = HashingVectorizer(n_features=16, alternate_sign=False, norm=None)
-    return make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
-
-
-def _scaled():
-    steps = CountVectorizer(), TfidfTransformer(), TokenImportanceTransformer(), MultinomialNB()
-    return make_pipeline(*steps).fit(TEXTS, LABELS)
 
 
 MODELS = {
@@ -85,14 +70,24 @@ MODELS = {
         min_df=1, token_vectors_scale=1.0, characters=None
     ).fit(TEXTS, LABELS, unlabeled=TEXTS),
     "batches": _in_batches,
-    "counts": lambda: _counted(ClsAttentionClassifier(C=1.0)),
-    "one step": lambda: _counted(paper.OneStepClassifier(max_iter=5)),
-    "embeddings": lambda: _counted(paper.EmbeddingClassifier(**_SHORT)),
-    "network": lambda: _counted(paper.AttentionNetworkClassifier(**_SHORT, n_layers=2, mlp=True)),
-    "union": _union,
+    "counts": lambda: _fitted(TokenVectorizer(), ClsAttentionClassifier(C=1.0)),
+    "one step": lambda: _fitted(TokenVectorizer(), paper.OneStepClassifier(max_iter=5)),
+    "embeddings": lambda: _fitted(TokenVectorizer(), paper.EmbeddingClassifier(**_SHORT)),
+    "network": lambda: _fitted(
+        TokenVectorizer(), paper.AttentionNetworkClassifier(**_SHORT, n_layers=2, mlp=True)
+    ),
+    "union": lambda: _fitted(
+        make_union(TfidfVectorizer(), CountVectorizer(analyzer="char_wb")),
+        ClsAttentionClassifier(C=1.0),
+    ),
     "columns": _columns,
-    "hashed": _hashed,
-    "scaled": _scaled,
+    "hashed": lambda: _fitted(
+        HashingVectorizer(n_features=16, alternate_sign=False, norm=None),
+        ClsAttentionClassifier(C=1.0),
+    ),
+    "scaled": lambda: _fitted(
+        CountVectorizer(), TfidfTransformer(), TokenImportanceTransformer(), MultinomialNB()
+    ),
     "vectors": lambda: WordVectors(n_components=3, min_df=1).fit(TEXTS),
 }
 
@@ -228,7 +223,10 @@ def mutated(content, seed):
 def _questions(model):
     """Return functions of a model that use all that is fitted, by name."""
     if isinstance(model, WordVectors):
-        return {"of": lambda m: m.of(["film", "?"]), "near": lambda m: m.most_similar("film", 2)}
+        return {
+            "of": lambda m: m.of(["film", "?"]),
+            "near": lambda m: m.most_similar(m.words_[0], 2),
+        }
     is_table = isinstance(model.steps[0][1], ColumnTransformer)
     X = TABLE[:4] if is_table else NEW
     long = TABLE if is_table else TEXTS * 90  # counted by other code
