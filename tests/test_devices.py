@@ -13,6 +13,7 @@ import pytest
 import torch
 from helpers import assert_same_fit, data, refused
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -183,3 +184,20 @@ def test_cuda_fits_the_same_model(n_classes, dtype):
     assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-2)
     assert_allclose(found.loss_curve_[-1], expected.loss_curve_[-1], atol=2e-4)
     assert np.isfinite(extreme.predict_proba(X)).all()
+
+
+def test_fits_at_the_same_time_share_the_threads(eight_threads, monkeypatch):
+    """PyTorch has a fit's share where products of dense matrices are many, which all are here."""
+    monkeypatch.setattr("sklearn_clsattn._core.threads.FEW_MULTIPLICATIONS", 0)
+    model, (X, y), seen = ClsAttentionClassifier(C=1.0, verbose=1), data(), []
+
+    def watch():
+        seen.append(torch.get_num_threads())
+        if len(seen) == 1:
+            model.fit(X, y)
+
+    monkeypatch.setattr(sys, "stdout", output_that(watch))
+    clone(model).fit(X, y)
+    assert seen[0] == seen[-1] == 8
+    assert set(seen[1:-1]) == {4, 8}
+    assert seen[1] == 4

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from helpers import data, refused, single_relevant
+import torch
+from helpers import core_documents, data, refused, single_relevant
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import LSODA
 from sklearn.exceptions import ConvergenceWarning
@@ -18,8 +19,10 @@ from sklearn_clsattn.paper import (
     check_single_relevant_token,
     max_margin_direction,
     one_step_embeddings,
+    selected_tokens,
 )
 from sklearn_clsattn.paper._gradient_flow import UNSELECTED_ATTENTION
+from sklearn_clsattn.paper._selective import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 SIZES = [(60, 2, 10, 5), (120, 5, 40, 10), (402, 8, 150, 20)]
@@ -185,64 +188,27 @@ def test_a_missing_solver_is_named_before_the_work(monkeypatch):
     refused(r"pip install 'sklearn-clsattn\[theory\]'", fit, *data(), error=ImportError)
 
 
-# Gradient flow against an independent integrator, from the paper's text alone: LSODA integrates p's
-# flow from the same E, p and v. Only the path of the flow matters, so its speed is set to 1.
+# The flow of p against another integrator, from the same E, p and v. Only the path of the flow
+# matters, so its speed is set to 1.
 
 
-class Padded:
-    """n documents of the longest one's length T: softmax(p' E_X') E_X v, and what it selects."""
+def lsoda(X, y, E, p, v):
+    """Return the p at which no selection has changed over the way that the package waits."""
+    loss = core_documents(X, y).attention_loss(np.float64, "cpu")
+    objective = SelectiveObjective(X, loss, torch.from_numpy(E @ v)[:, None])
 
-    def __init__(self, X, y, E, v):
-        X = sp.csr_matrix(X)
-        self.tokens = np.zeros((X.shape[0], np.diff(X.indptr).max()), dtype=int)
-        self.log_counts = np.full(self.tokens.shape, -np.inf)
-        for i in range(X.shape[0]):
-            row = slice(X.indptr[i], X.indptr[i + 1])
-            self.tokens[i, : row.stop - row.start] = X.indices[row]
-            self.log_counts[i, : row.stop - row.start] = np.log(X.data[row])
-        self.y, self.E = 2.0 * y - 1, E
-        self.values = (E @ v)[self.tokens]
-        self.differences = self.values[:, :, None] - self.values[:, None, :]
+    def flow(_, p):
+        downhill = -objective(torch.from_numpy(E @ p)).direction.numpy() @ E
+        return downhill / np.linalg.norm(downhill)
 
-    def attention(self, p):
-        """Return log q, (n, T)."""
-        logits = self.log_counts + (self.E @ p)[self.tokens]
-        return logits - np.logaddexp.reduce(logits, axis=1)[:, None]
-
-    def flow(self, _, p):
-        """Return -dL/dp over its length.
-
-        dL/da_j = -y sigma(-y f) q_j (b_j - f), with b_j - f as sum_k q_k (b_j - b_k): no
-        difference of nearly equal numbers is left where softmax is nearly a maximum.
-        """
-        log_q = self.attention(p)
-        q = np.exp(log_q)
-        f = np.where(q > 0, q * self.values, 0).sum(axis=1)
-        ahead = (q[:, None, :] * self.differences).sum(axis=2)
-        with np.errstate(divide="ignore"):
-            sizes = log_q + np.log(np.abs(ahead)) - np.logaddexp(0, self.y * f)[:, None]
-        terms = self.y[:, None] * np.sign(ahead) * np.exp(sizes - sizes.max())
-        by_token = np.bincount(self.tokens.ravel(), terms.ravel(), len(self.E))
-        direction = by_token @ self.E
-        return direction / np.linalg.norm(direction)
-
-    def selected(self, p):
-        """Return which of the (n, T) places have the highest score of their document."""
-        scores = np.where(np.isfinite(self.log_counts), (self.E @ p)[self.tokens], -np.inf)
-        return scores >= scores.max(axis=1, keepdims=True) - 1e-6
-
-
-def lsoda(padded, p, rtol, *, way=_gradient_flow.PATIENCE):
-    """Follow the flow until no selection has changed over a way in p, as the package does."""
-    solver = LSODA(padded.flow, 0.0, p, 50_000.0, rtol=rtol, atol=rtol, max_step=1.0)
-    before, since = padded.selected(p), 0.0
+    solver = LSODA(flow, 0.0, p, 50_000.0, rtol=1e-6, atol=1e-6, max_step=1.0)
+    before, since = objective.selection(torch.from_numpy(E @ p))[0], 0.0
     while True:
         solver.step()
-        selected = padded.selected(solver.y)
+        selected, unselected = objective.selection(torch.from_numpy(E @ solver.y))
         if (selected != before).any():
             before, since = selected, solver.t
-        on_selected = np.where(selected, np.exp(padded.attention(solver.y)), 0).sum(axis=1)
-        if solver.t - since > way and on_selected.min() > 0.99:
+        if solver.t - since > _gradient_flow.PATIENCE and unselected < 0.01:
             return solver.y
 
 
@@ -252,12 +218,6 @@ def start(seed, dimension, value):
     step_size = value / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max()
     model = OneStepClassifier(embedding_dim=dimension, step_size=step_size, random_state=seed)
     return X, y, model
-
-
-def in_the_span(E, p, v):
-    """Return E, p and v in a basis of the rows of E alone: all that the flow sees, V numbers."""
-    basis = np.linalg.qr(E.T)[0]
-    return E @ basis, p @ basis, v @ basis
 
 
 @pytest.mark.filterwarnings("ignore:step_size.*(saturates|drowned)")
@@ -282,20 +242,16 @@ def test_the_flow_selects_what_an_independent_integrator_selects(
     step = one_step_embeddings(
         X, y, step_size=model.step_size, embedding_dim=dimension, random_state=seed
     )
-    E, p, v = in_the_span(step.embeddings, step.cls_embedding, step.output_vectors[0])
-    padded = Padded(X, y, E, v)
-    reached = lsoda(padded, p, rtol=1e-6)
-    expected = sp.csr_matrix(X.shape, dtype=bool).tolil()
-    rows, places = np.nonzero(padded.selected(reached))
-    expected[rows, padded.tokens[rows, places]] = True
-    relevant = np.zeros(X.shape[1], dtype=bool)
-    relevant[:10] = True
-    assert np.mean(expected[:, relevant].sum(axis=1) > 0) == share
-
+    # In a basis of the rows of E alone: all that the flow sees.
+    basis = np.linalg.qr(step.embeddings.T)[0]
+    E, p, v = step.embeddings @ basis, step.cls_embedding @ basis, step.output_vectors[0] @ basis
+    expected = selected_tokens(E @ lsoda(X, y, E, p, v), X)
+    n_selecting = (expected[:, :10].sum(axis=1) > 0).sum()  # the first 10 tokens are relevant
+    assert n_selecting / len(y) == share
     for tolerance in (1e-3, 1e-4):
         monkeypatch.setattr(_gradient_flow, "TOLERANCE", tolerance)
         model.fit(X, y)
-        assert (model.select_tokens(X) != expected.tocsr()).nnz == 0
+        assert (model.select_tokens(X) != expected).nnz == 0
 
 
 @pytest.mark.filterwarnings("ignore:step_size.*saturates")

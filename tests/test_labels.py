@@ -104,11 +104,7 @@ def test_a_missing_label_is_named_by_its_position(column, missing):
         refused(r"2 missing labels .* position 7: remove these", learn, y)
 
 
-def test_missing_numbers_and_labels_of_chunks(tmp_path):
-    values = np.where(np.arange(20) == 7, np.nan, Y)
-    for y in (values, values.astype(np.float32), values.tolist(), pd.Series(values)):
-        for learn in LEARNERS.values():
-            refused(r"1 missing labels .* position 7: remove these", learn, y)
+def test_missing_labels_of_chunks_and_of_several(tmp_path):
     y = pd.Series(Y, dtype="Int64").where(np.arange(20) != 7)
     refused(r"1 missing labels .* position 7", ChunkedCounts.write, tmp_path / "counts", [(X, y)])
     several = pd.DataFrame({"a": y, "b": pd.Series(1 - Y, dtype="Int64")})

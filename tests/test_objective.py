@@ -1,4 +1,4 @@
-"""Bags of tokens, the loss on them and the objective: against slow models, and their laws.
+"""The loss on bags of tokens and the objective: against slow models, and their laws.
 
 These are private. What users see of them is tested through estimators, in all other files.
 """
@@ -13,25 +13,22 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from helpers import assert_gradient, core_documents, refused, targets
+from helpers import assert_gradient, core_documents, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from reference import PaddedDocuments, counts, slow_log_odds
-from sklearn.linear_model import LogisticRegression
 from torch.testing import assert_close
 
 from sklearn_clsattn._bags import Bags, TokenVectors
 from sklearn_clsattn._core import shard
 from sklearn_clsattn._core.documents import CorpusLoss, Documents
-from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without, same_documents
 from sklearn_clsattn._core.memory import Memory
 from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective, RememberedLoss
 from sklearn_clsattn._core.output_loss import output_loss, target_array
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.products import TokenBag
-from sklearn_clsattn._core.solve import solve
 from sklearn_clsattn._core.statistics import CorpusStatistics, Scaling, TokenTotals
 from sklearn_clsattn._targets import Targets
 
@@ -40,72 +37,6 @@ BACKENDS = ["torch", "scipy"] if HAS_KERNELS else ["scipy"]
 N_OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3], ids=["K=2", "K=3"])
 CLS = pytest.mark.parametrize("cls_weight", [2.5, 0.0], ids=["cls", "no cls"])
 DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
-
-
-# Bags
-
-
-@settings(max_examples=100)
-@given(
-    shape=st.tuples(st.integers(1, 8), st.integers(1, 8)),
-    seed=st.integers(0, 10**6),
-    density=st.sampled_from([0.0, 0.2, 0.8]),
-    stored=st.sampled_from([np.float64, np.float32, np.uint8, np.int64, bool]),
-    index=st.sampled_from([np.int32, np.int64]),
-    dtype=st.sampled_from([*DTYPES]),
-    backend=st.sampled_from(BACKENDS),
-)
-def test_products_are_those_of_the_dense_matrix(
-    shape, seed, density, stored, index, dtype, backend
-):
-    rng = np.random.default_rng(seed)
-    X = sp.csr_array((rng.uniform(0.1, 3, shape) * (rng.random(shape) < density)).astype(stored))
-    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    bag = TokenBag(X, dtype=dtype, backend=backend)
-    assert bag.dtype == bag.entries()[2].dtype == DTYPES[dtype]
-    assert (bag.backend, bag.shape) == (backend, X.shape)
-    rtol = 1e-6 if bag.dtype == torch.float32 else 1e-13
-    dense, (n_documents, n_tokens) = X.toarray().astype(float), X.shape
-    tolerance = {"rtol": rtol, "atol": rtol * max(1.0, np.square(dense).sum())}
-    for columns in (1, 2, 4):
-        per_token = rng.normal(size=(n_tokens, columns))
-        per_document = rng.normal(size=(n_documents, columns))
-        tokens, documents = (torch.from_numpy(a).to(bag.dtype) for a in (per_token, per_document))
-        pairs = [
-            (bag.sum_over_tokens(tokens), dense @ per_token),
-            (bag.sum_over_documents(documents), dense.T @ per_document),
-            (bag.squared_sum_over_documents(documents), (dense**2).T @ per_document),
-        ]
-        for result, expected in pairs:
-            assert result.dtype == bag.dtype
-            assert_allclose(result.numpy(), expected, **tolerance)
-    documents, tokens, weights = bag.entries()
-    assert documents.dtype == tokens.dtype == torch.int64
-    entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
-    assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_products_with_words_and_their_characters_are_those_of_the_whole(backend):
-    rng = np.random.default_rng(0)
-    words = sp.csr_array(rng.poisson(0.3, (30, 12)) * 1.0)
-    characters = sp.csr_array(rng.poisson(0.2, (12, 40)) * 0.5)
-    names = np.array([f"word{at}" for at in range(12)], dtype=object)
-    bag = TokenBag(Bags(words, characters, names), backend=backend)
-    whole = (words @ characters).toarray()
-    tokens, documents = rng.normal(size=(40, 3)), rng.uniform(size=(30, 3))
-    per_token, per_document = torch.from_numpy(tokens), torch.from_numpy(documents)
-    assert_allclose(bag.sum_over_tokens(per_token), whole @ tokens, atol=1e-12)
-    assert_allclose(bag.sum_over_documents(per_document), whole.T @ documents, atol=1e-12)
-    squares = (whole**2).T @ documents
-    assert_allclose(bag.squared_sum_over_documents(per_document), squares, atol=1e-12)
-    rows, columns, weights = (part.numpy() for part in bag.entries())
-    entries = sp.coo_array((weights, (rows, columns)), shape=whole.shape)
-    assert_allclose(entries.toarray(), whole, rtol=1e-12)
-
-
-def test_scipy_multiplies_on_the_cpu_only():
-    refused("on the CPU only", TokenBag, counts(5), device="meta", backend="scipy")
 
 
 # The loss and the objective
@@ -153,6 +84,13 @@ class Problem:
         return AttentionObjective(loss, statistics, self.scaling, C=C, attention_C=attention_C)
 
 
+def words_of_letters(X, seed):
+    """Return documents of these words, each of which has its own columns."""
+    letters = counts(seed + 1, X.shape[1], 12)
+    names = np.array([f"word{at}" for at in range(X.shape[1])], dtype=object)
+    return Bags(sp.csr_array(X), sp.csr_array(letters), names)
+
+
 def assert_same(result, expected, rtol=1e-9, atol=1e-11):
     """Compare two pairs of loss and gradient."""
     assert result[0] == pytest.approx(expected[0], rel=rtol, abs=atol)
@@ -162,7 +100,9 @@ def assert_same(result, expected, rtol=1e-9, atol=1e-11):
 @settings(max_examples=150)
 @given(
     seed=st.integers(0, 10**6),
-    kind=st.sampled_from(["counts", "weights", "scores far apart", "certain", "empty", "zeros"]),
+    kind=st.sampled_from(
+        ["counts", "weights", "scores far apart", "certain", "empty", "zeros", "words of letters"]
+    ),
     constant=st.sampled_from([0.0, -700.0, 3.0, 5000.0]),
     n_outputs=st.sampled_from([1, 3]),
     cls_weight=st.sampled_from([2.5, 0.0]),
@@ -177,6 +117,10 @@ def test_objective_and_gradient_are_those_of_the_padded_model(
     rng = np.random.default_rng(seed)
     if kind in ("weights", "zeros"):
         X.data *= rng.uniform(0.1, 2.0, len(X.data)) * (kind == "weights")
+    whole = X
+    if kind == "words of letters":
+        X = words_of_letters(X, seed)
+        whole = X.multiplied()
     spread = 1000.0 if kind == "scores far apart" else 1.0
     size = 1e4 if kind == "certain" else 1.0
     problem = Problem.drawn(n_outputs, cls_weight, X=X, seed=seed, spread=spread, size=size)
@@ -189,7 +133,7 @@ def test_objective_and_gradient_are_those_of_the_padded_model(
     assert gradient.dtype == DTYPES[dtype]
     penalties = *(1 / (C * weights.sum()) for C in (0.7, 0.3)), CLS_PENALTY
     settings = problem.targets, torch.from_numpy(weights), problem.scaling, penalties
-    expected = reference.objective(problem.x, PaddedDocuments.from_counts(X), *settings)
+    expected = reference.objective(problem.x, PaddedDocuments.from_counts(whole), *settings)
     size = max(1.0, float(expected[1].abs().max()))
     close = (1e-9, 1e-10) if dtype == np.float64 else (2e-5, 1e-5 * size)
     assert_same((loss, gradient), expected, *close)
@@ -197,9 +141,10 @@ def test_objective_and_gradient_are_those_of_the_padded_model(
 
 @N_OUTPUTS
 @CLS
-def test_curvature_is_that_of_second_differences(n_outputs, cls_weight):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_curvature_is_that_of_second_differences(backend, n_outputs, cls_weight):
     problem, h = Problem.drawn(n_outputs, cls_weight), 1e-3
-    loss = problem.loss()
+    loss = problem.loss(backend=backend)
     found = loss.curvature(problem.x)
     for token, k in np.ndindex(*found.shape):  # the last row has the intercepts
         step = torch.zeros_like(problem.x)
@@ -210,6 +155,18 @@ def test_curvature_is_that_of_second_differences(n_outputs, cls_weight):
 
 
 @N_OUTPUTS
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_bound_of_words_of_letters_is_that_of_the_whole(backend, n_outputs):
+    words = words_of_letters(counts(0), 0)
+    bounds = []
+    for X in (words, words.multiplied()):
+        problem = Problem.drawn(n_outputs, X=X)
+        (one,) = problem.loss(backend=backend).shards.chunks
+        bounds.append(one.loss.bound(problem.x))
+    assert_allclose(*bounds, rtol=1e-9)
+
+
+@N_OUTPUTS
 @CLS
 def test_the_saturated_path_agrees_with_the_fast_one_on_evidence(n_outputs, cls_weight):
     problem = Problem.drawn(n_outputs, cls_weight, seed=10, X=counts(10, empty=False), spread=5.0)
@@ -217,69 +174,6 @@ def test_the_saturated_path_agrees_with_the_fast_one_on_evidence(n_outputs, cls_
     evidence = np.random.default_rng(0).normal(size=(problem.X.shape[0], n_outputs))
     loss = one.loss.with_evidence(torch.from_numpy(evidence))
     assert_same(loss._saturated(problem.x), loss(problem.x))
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outputs):
-    """The representer fact: d drops out, and ||E||^2 is two penalties, on a and on b."""
-    problem = Problem.drawn(n_outputs, seed=13)
-    n_tokens, targets = problem.X.shape[1], problem.targets
-    documents, weights = PaddedDocuments.from_counts(problem.X), torch.from_numpy(problem.weights)
-    _, p, v = reference.embed(torch.zeros(n_tokens), torch.zeros(n_tokens, n_outputs))
-    v /= v.norm(dim=1, keepdim=True) * 0.8  # one length, as one C is one penalty
-    strength, cls_weight, cls_score = 0.05, 2.5, 0.3
-    generator = torch.Generator().manual_seed(1)
-    start = 0.1 * torch.randn(n_tokens, len(p), generator=generator, dtype=torch.float64)
-
-    def over_embeddings(embeddings):
-        leaf = embeddings.clone().requires_grad_()
-        decisions = reference.outputs(documents, leaf, p, v, cls_weight, cls_score, 0.0)
-        loss = reference.mean_loss(decisions, targets, weights) + strength / 2 * (leaf**2).sum()
-        return float(loss.detach()), torch.autograd.grad(loss, leaf)[0]
-
-    unscaled = Scaling(np.zeros(n_tokens), np.ones((n_tokens, n_outputs)), cls_weight, 1.0)
-    C, attention_C = (float((x**2).sum()) / strength / problem.weights.sum() for x in (v[0], p))
-    objective = replace(problem, scaling=unscaled).objective(C=C, attention_C=attention_C)
-
-    def over_scores_and_values(x):
-        last = torch.tensor([[cls_score] + n_outputs * [0.0]]).double()
-        loss, gradient = objective(torch.cat([x, last]))
-        return loss - CLS_PENALTY / 2 * cls_score**2, gradient[:-1]
-
-    def is_converged(iterate):
-        return float(iterate.gradient.norm()) < 1e-9
-
-    how = {"is_converged": is_converged, "max_iter": 500}
-    embeddings = minimize_lbfgs(over_embeddings, start, **how)
-    columns = torch.cat([start @ p[:, None], start @ v.T], dim=1)
-    pairs = minimize_lbfgs(over_scores_and_values, columns, **how)
-    assert embeddings.value < over_embeddings(start)[0] - 1e-3
-    assert pairs.value == pytest.approx(embeddings.value, abs=1e-8)
-    assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)
-    assert_close(pairs.x[:, 1:], embeddings.x @ v.T, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_logistic_regression_is_inside_the_model_class(n_classes):
-    """With scores held at 0 and nearly all attention on <cls>, the outputs tend to its."""
-    X, codes = counts(6, 60, 15), np.arange(60) % n_classes
-    weights = np.random.default_rng(6).uniform(0.5, 2.0, 60)
-    expected = LogisticRegression(C=0.5, tol=1e-10, max_iter=2000).fit(X, codes, weights)
-    decision = expected.decision_function(X).reshape(len(codes), -1)
-    given, distances = core_documents(X, codes, weights), []
-    for cls_weight in (1e2, 1e4, 1e6):
-        scales = np.full((X.shape[1], decision.shape[1]), cls_weight)
-        scaling = Scaling(np.zeros(X.shape[1]), scales, cls_weight, 1.0)
-        loss = CorpusLoss(given, np.float64, "cpu", cls_weight)
-        held = {"C": 0.5, "attention_C": 1e-12}
-        objective = AttentionObjective(loss, given.statistics, scaling, **held)
-        objective.cls_score.penalty = objective.cls_score.curvature = 1e8
-        outputs = solve(objective, max_iter=3000, tol=1e-12)[0].model.outputs(X)
-        if n_classes > 2:  # a constant on all intercepts is free
-            outputs -= outputs.mean(axis=1, keepdims=True)
-        distances.append(np.abs(outputs - decision).max())
-    assert distances[0] > distances[1] > distances[2]
-    assert distances[2] < 1e-4
 
 
 # Targets of every kind, and what is known before training
@@ -336,6 +230,24 @@ def test_the_gradient_is_that_of_differences(kind):
     free[15:-1, 0] = 0.0  # vectors have no part in scores
     assert_gradient(objective, x * free, free)
     assert (objective.curvature(x * free) > 0).all()
+
+
+@CLS
+def test_the_curvature_by_vectors_is_exact_where_training_starts(cls_weight):
+    """There outputs are alike, and the vectors' rotation has left no other curvature."""
+    X, vectors = counts(0, 30, 15), np.random.default_rng(0).normal(size=(15, 3))
+    d = core_documents(X, np.arange(30) % 2)
+    how = {"attend_cls": bool(cls_weight), "vectors": TokenVectors.from_rows(vectors)}
+    path, h = AttentionPath(d, np.float64, "cpu", attention_C=0.1, **how), 1e-3
+    path.set_vector_scale(1.5)
+    objective = path.set_C(0.7)
+    start = objective.start
+    for row in (-4, -3, -2):  # those of w
+        step = torch.zeros_like(start)
+        step[row, 1] = h
+        below, here, above = (objective(start + factor * step)[0] for factor in (-1, 0, 1))
+        curvature = float(objective.curvature(start)[row, 1])
+        assert curvature == pytest.approx((below - 2 * here + above) / h**2, rel=1e-5)
 
 
 @pytest.mark.parametrize("n_labels", [2, 4, "several"])

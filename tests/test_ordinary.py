@@ -19,13 +19,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_requests, make_token_classification
-from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -133,14 +131,6 @@ def test_vectors_reach_the_classifier(tmp_path):
         assert not hasattr(model[-1], "entry_scale_")  # damped once
 
 
-def test_a_search_over_the_scale_of_vectors_differs():
-    scales = [0.0, 0.5, 3.0]
-    grid = {"classifier__token_vectors_scale": scales}
-    search = GridSearchCV(text_model(), grid, cv=3, scoring="neg_log_loss").fit(TEXTS, TOPICS)
-    scores = search.cv_results_["mean_test_score"]
-    assert len(np.unique(np.round(scores, 6))) == len(scales)
-
-
 def test_counts_are_damped_where_that_is_asked_for():
     settings = {"word_vectors": None, "token_vectors_scale": "auto", "tol": 1e-10}
     once = text_model(**settings, max_iter=2000).fit(TEXTS, TOPICS)
@@ -159,13 +149,6 @@ def test_a_parameter_that_is_changed_is_the_same_in_a_copy():
     copy = pickle.loads(pickle.dumps(one)).transform(TEXTS)
     assert abs(after - before).max() > 0.1
     assert abs(after - copy).max() == 0
-
-
-def test_a_word_never_seen_counts_by_its_characters():
-    texts = ["terrific fun", "great terrific story", "terrible mess", "a terrible bore"] * 5
-    model = make_text_classifier().fit(texts, ["good", "good", "bad", "bad"] * 5)
-    assert model.predict(["terriffic", "terribly"]).tolist() == ["good", "bad"]
-    assert explain(model, ["terriffic !?"]).tokens.tolist() == ["terriffic"]
 
 
 def test_with_other_steps_it_is_an_ordinary_pipeline():
@@ -202,22 +185,6 @@ def test_sparse_output_is_never_a_data_frame(output):
             answer = getattr(model.fit(TEXTS, TOPICS), ask)(OTHERS)
         assert type(answer) is type(by_default)
         assert abs(answer - by_default).max() == 0
-
-
-def test_frames_of_numbers_stay_frames():
-    X, y = make_token_classification(50, n_irrelevant=5, random_state=0)
-    frame = pd.DataFrame(X.toarray(), index=range(7, 57)).add_prefix("word")
-    one = TokenImportanceTransformer(k=4).set_output(transform="pandas")
-    chosen = one.fit_transform(frame, y)
-    assert list(chosen) == list(one.get_feature_names_out())
-    assert_array_equal(chosen.index, frame.index)
-    assert_array_equal(one.transform(frame), chosen)
-    with config_context(transform_output="pandas"):
-        assert isinstance(clone(one).fit(frame, y).transform(frame), pd.DataFrame)
-        assert sp.issparse(TokenImportanceTransformer(k=4).fit_transform(X, y))
-    assert isinstance(TokenImportanceTransformer(k=4).fit_transform(frame, y), np.ndarray)
-    with pytest.raises(ValueError, match="outputs a scipy sparse matrix"):
-        one.fit(X, y).transform(X)  # a frame was asked for
 
 
 def containers(folder):

@@ -70,15 +70,12 @@ def test_a_vocabulary_is_saved_as_one_text(tmp_path):
     odd = ["a b", "\n", "é", "\ud800", '"', "\\u0041", "0"]
     texts = [*odd, *(f"word{number}" for number in range(3_000))]
     vectorizer = TokenVectorizer(analyzer=lambda text: [text]).fit(texts)
-    sizes = []
-    for vocabulary in (dict(zip(odd, range(len(odd)), strict=True)), vectorizer.vocabulary_):
-        saved = TokenVectorizer()
-        saved.vocabulary_ = vocabulary
-        save_model(saved, tmp_path / "words.skops")
-        assert load_model(tmp_path / "words.skops").vocabulary_ == vocabulary
-        with zipfile.ZipFile(tmp_path / "words.skops") as archive:
-            sizes.append(archive.read("schema.json").count(b"__class__"))
-    assert sizes[0] == sizes[1]
+    saved = TokenVectorizer()
+    saved.vocabulary_ = vectorizer.vocabulary_
+    save_model(saved, tmp_path / "words.skops")
+    assert load_model(tmp_path / "words.skops").vocabulary_ == vectorizer.vocabulary_
+    with zipfile.ZipFile(tmp_path / "words.skops") as archive:
+        assert archive.read("schema.json").count(b"__class__") < 100
 
 
 def assert_same(one, other):

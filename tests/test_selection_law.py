@@ -1,89 +1,22 @@
-"""The law of selection: its parts against slow ones, its edges, and what flows do."""
+"""The law of selection: its verdicts are what flows do, and its numbers."""
 
 import warnings
 
 import numpy as np
 import pytest
-import torch
-from helpers import core_documents, refused, single_relevant
-from scipy.integrate import solve_ivp
-from scipy.optimize import minimize_scalar
-from scipy.special import expit
+from helpers import refused, single_relevant
 
-from benchmarks.paper.mean_field import mean_field_leads
-from benchmarks.paper.selection_law import LARGEST_LEAD, one_class_root, selection_law
+from benchmarks.paper.selection_law import selection_law
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     OneStepClassifier,
     check_single_relevant_token,
     one_step_embeddings,
-    selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import gradient_flow
-from sklearn_clsattn.paper._selective import SelectiveObjective
 
 
 def step_of(X, y, value):
     return value / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max()
-
-
-def equal(value, n_relevant=5, length=10, dimension=1024):
-    """Return the arguments of the mean field of equal tokens."""
-    n = 2 * n_relevant
-    sides = np.repeat([-1.0, 1.0], n_relevant)
-    return np.full(n, value), sides, np.full(n, 1 / n), length - 1.0, 50, dimension
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_optimum_of_one_class_is_the_least(seed):
-    own = np.random.default_rng(seed).uniform(0.3, 6.0, 7)
-
-    def cost(w):
-        return w**2 + (np.maximum(1 - own * w, 0) ** 2).sum()
-
-    w = minimize_scalar(cost, bounds=(0, 1 / own.min()), options={"xatol": 1e-10}).x
-    assert one_class_root(own) == pytest.approx(w, rel=1e-6)
-
-
-@pytest.mark.parametrize("value", [0.5, 1.0, 2.0, 4.0, 8.0])
-def test_the_mean_field_of_equal_tokens_has_two_unknowns(value):
-    K, T, d = 5, 10, 1024
-    S, far = 2 * K * value**2, np.log(T - 1)
-
-    def field(_, x):
-        q = expit(x - far)
-        h = expit(-value * q) * q * (1 - q)
-        lead, both = S * (h[1] - h[0]) / 2, K * h.sum() / 50
-        speeds = np.array([h[0] - lead, h[1] + lead]) + both
-        return speeds / max(h.sum() + abs(lead), 1e-300)
-
-    delta = np.sqrt((4 / K + 4 * value**2 + 4 / (K * value**2)) / d)
-    path = solve_ivp(
-        field, (0, 200), [-delta / 2, delta / 2], "Radau", rtol=1e-8, atol=1e-10, max_step=0.2
-    ).y
-    lost = np.flatnonzero(path[0] < -1)
-    expected = 0.0
-    if len(lost):
-        back = lost[0] + np.flatnonzero(path[0, lost[0] :] >= 0)
-        expected = path[1, lost[0] : back[0] if len(back) else None].max()
-    first, second = mean_field_leads(*equal(value))
-    assert first == pytest.approx(second, rel=1e-3)
-    assert second == pytest.approx(expected, rel=2e-2, abs=1e-3)
-
-
-@pytest.mark.parametrize("length", [10, 20, 40])
-def test_the_upper_edge_in_closed_form(length):
-    edge = 2 * np.log(length - 1) + np.log(2)
-    below, above = (
-        max(mean_field_leads(*equal(value, length=length))) for value in (edge - 1, edge + 1)
-    )
-    assert below > LARGEST_LEAD > above
-
-
-@pytest.mark.parametrize("value", [1 / 64, 16.0, 2000.0])
-def test_the_mean_field_ends_after_extreme_steps_too(value):
-    """A class that is never behind leads by 0; both get all the attention."""
-    assert mean_field_leads(*equal(value, dimension=None)) == (0, 0)
 
 
 @pytest.mark.parametrize("value", [2.0, 4.0, 8.0])
@@ -103,29 +36,6 @@ def quiet_fit(X, y, step_size, **parameters):
     with warnings.catch_warnings():  # of large steps, and of flows that do not settle
         warnings.simplefilter("ignore")
         return OneStepClassifier(step_size=step_size, **parameters).fit(X, y)
-
-
-@pytest.mark.parametrize(("seed", "lost"), [(101, True), (111, True), (102, False)])
-def test_the_steps_of_the_proof(seed, lost):
-    """The flow pushes relevant tokens up and others down, and a lost token has a_j w >= 1."""
-    X, y = single_relevant(seed=seed)
-    step_size = step_of(X, y, 4.0)
-    values = one_step_embeddings(X, y, step_size=step_size).shifts
-    loss = core_documents(X, y).attention_loss(np.float64, "cpu")
-    objective = SelectiveObjective(X, loss, torch.from_numpy(values))
-    flow = gradient_flow(objective, None, torch.zeros(X.shape[1]))
-    relevant = np.arange(X.shape[1]) < 10
-    for _ in range(150):
-        flow.step()
-        scores, pushed = flow.y.numpy()
-        assert (pushed[relevant] >= 0).all()
-        assert (pushed[~relevant] <= 0).all()
-        np.testing.assert_allclose(scores, pushed + values[:, 0] * (pushed @ values[:, 0]))
-    a, sides = np.abs(values[relevant, 0]), np.sign(values[relevant, 0])
-    selected = selected_tokens(scores, X).toarray().any(axis=0)[relevant]
-    assert selected.all() != lost
-    for j in np.flatnonzero(~selected):
-        assert a[j] * one_class_root(a[sides != sides[j]]) >= 1
 
 
 @pytest.mark.parametrize("value", [0.5, 2.0, 8.0, 64.0])

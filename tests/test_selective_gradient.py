@@ -7,8 +7,6 @@ import reference
 import scipy.sparse as sp
 import torch
 from helpers import core_documents
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn.paper import selected_tokens
@@ -80,18 +78,6 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
     assert float(point.direction[X.shape[1] // 2]) == 0
 
 
-@settings(max_examples=20)
-@given(st.integers(0, 10**6), st.floats(0, 3), st.integers(2, 4))
-def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
-    X, loss, values = problem(n_classes, seed)
-    scores = 10**log_scale * torch.from_numpy(np.random.default_rng(seed).normal(size=X.shape[1]))
-    objective = SelectiveObjective(X, loss, values)
-    point, shifted = objective(scores), objective(scores + 2.0**12)
-    assert abs(float(point.direction.sum())) < 1e-12 * float(point.direction.abs().sum())
-    assert_allclose(shifted.direction, point.direction, atol=1e-8)
-    assert shifted.log_size == pytest.approx(point.log_size, abs=1e-8)
-
-
 @CLASSES
 def test_ties_and_the_selection(n_classes):
     """The leading token is the first of several: which one must not matter."""
@@ -107,34 +93,3 @@ def test_ties_and_the_selection(n_classes):
     assert_array_equal(objective.documents[selected], rows)
     assert_array_equal(objective.tokens[selected], tokens)
     assert unselected < 1e-12
-
-
-def test_a_token_that_only_its_count_puts_ahead():
-    """Attention weighs counts; selection is about scores alone."""
-    X, loss, values = problem(2, X=[[100, 1]])
-    scores = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    selected, unselected = SelectiveObjective(X, loss, values).selection(scores)
-    assert selected.tolist() == [False, True]
-    assert unselected == pytest.approx(100 / (100 + np.e))
-
-
-@CLASSES
-def test_where_there_is_no_gradient(n_classes):
-    """Equal values, documents of one token, and none at all."""
-    X, loss, values = problem(n_classes)
-    scores = torch.from_numpy(np.random.default_rng(0).normal(size=X.shape[1]))
-    for case in (
-        (X, loss, values[:1].repeat(len(values), 1)),
-        problem(n_classes, X=np.eye(9) * 3),
-        problem(n_classes, X=np.zeros((4, 9))),
-    ):
-        point = SelectiveObjective(*case)(scores)
-        assert point.log_size == -np.inf
-        assert not point.direction.any()
-        assert np.isfinite(point.loss)
-
-
-def test_a_score_that_is_no_number():
-    X, loss, values = problem(2)
-    with pytest.raises(FloatingPointError):
-        SelectiveObjective(X, loss, values)(torch.full((X.shape[1],), torch.nan))

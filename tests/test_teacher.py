@@ -1,7 +1,6 @@
 """Learning from another model: its probabilities on unlabelled texts, and how much they count."""
 
 import pickle
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -30,9 +29,9 @@ def logistic():
 def texts():
     """Few labelled texts, texts without labels, others to test on, and those of the teacher."""
     every, labels = load_requests(target="mood", return_X_y=True)
-    every, labels = np.array(every, dtype=object), np.asarray(labels)
-    ends = N_LABELLED, N_LABELLED + N_MORE, 900, 1900
-    parts = [slice(0, ends[0]), *(slice(a, b) for a, b in pairwise(ends))]
+    starts = 0, N_LABELLED, N_LABELLED + N_MORE, 900
+    ends = (*starts[1:], 1900)
+    parts = [slice(*part) for part in zip(starts, ends, strict=True)]
     return [(every[part].tolist(), labels[part]) for part in parts]
 
 

@@ -124,5 +124,3 @@ def test_weights_in_tools_of_scikit_learn(routed):
         for models in (found, inner):
             for one, expected in zip(models, halves, strict=True):
                 assert_array_equal(one.predict_proba(texts), expected.predict_proba(texts))
-        more = fast().fit(texts, y, sample_weight=weights, unlabeled=REQUESTS.data[:200])
-        assert more[0].word_vectors_ is not None

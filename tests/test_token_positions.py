@@ -157,27 +157,6 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
             assert_allclose(kept[row], expected)
 
 
-def test_the_same_word_is_shared_by_what_it_counts_where_it_stands():
-    word = WORDS[0]
-    filler = [other for other in WORDS[1:] if other != word]
-    model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(TEXTS, LABELS)
-    # Gates as of labels for which the start of a text matters most.
-    model[0].start_scores_[:] = np.linspace(2.0, -2.0, 10)
-    model[0].previous_word_scores_[:] = 0.0
-    text = " ".join([word, *filler[:6], word])
-    explanation = explain(model, [text])
-    (shown,) = explanation.texts[0]
-    of_word = shown.occurrences[:, 2] == explanation.tokens.tolist().index(word)
-    first, last = shown.shares[of_word]
-    assert first > 2 * last
-    assert_allclose(first + last, 1.0)
-    segments = cut(shown, explanation.contributions[:, 0], explanation.attention)
-    parts = [segment for segment in segments if segment.text == word]
-    assert_allclose(parts[0].contribution / parts[1].contribution, first / last)
-    assert_allclose(parts[0].attention / parts[1].attention, first / last)
-    assert "here" in explanation.to_html()
-
-
 def test_a_word_is_one_row_with_its_characters():
     known, unknown = WORDS[0], WORDS[0] + "er"
     explanation = explain(MODEL, [f"{known}, {unknown} {known.upper()}"])
