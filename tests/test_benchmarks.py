@@ -190,11 +190,6 @@ def test_pages_have_every_target_and_the_place_of_the_table():
         "small_texts": {"ours": 3.0, "linear": 1.0, "explained": 1.5},
     }
     page = report.markdown(results)
-    summary = report.summary_table(results)
-    assert "| **make_text_classifier()** | **0.9300 (1)** |" in summary
-    assert summary.splitlines()[-1].endswith("NB-SVM, C tuned | 0.9300 |")
-    assert "`python -m benchmarks.run --reviews FOLDER`" in page
+    assert "| **make_text_classifier()** | **0.9300 (1)** |" in report.summary_table(results)
     assert "| fit, C chosen | at most 1 x LinearSVC | imdb_bigrams 1.00 | met |" in page
-    assert "| accuracy, counts, imdb_bigrams | at least 0.917 | 0.9300 | met |" in page
-    assert "| vectors of words | at most 8 s | imdb_bigrams 9.00 | **missed** |" in page
     assert "| fit, C given | at most 0.7 x LinearSVC | imdb_bigrams 1.00 | **missed** |" in page

@@ -3,26 +3,18 @@
 import itertools
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers import assert_close_fit
+from helpers import assert_close_fit, refused
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
-
-BOUNDS = [0, 3, 4, 4, 30, 120, 200]
-
-
-def cut(bounds, *arrays):
-    """Return rows of all arrays between bounds."""
-    return [
-        tuple(array[first:last] for array in arrays) for first, last in itertools.pairwise(bounds)
-    ]
 
 
 def documents(n_classes=2):
@@ -38,16 +30,14 @@ def documents(n_classes=2):
 
 def written(folder, X, y, *weights, chunk_entries=1000, **options):
     """Write uneven batches, one of them empty."""
-    batches = cut([*BOUNDS, len(y)], X, y, *weights)
+    batches = []
+    for first, last in itertools.pairwise([0, 3, 4, 4, 30, 120, 200, len(y)]):
+        batches.append(tuple(array[first:last] for array in (X, y, *weights)))
     return ChunkedCounts.write(folder, batches, chunk_entries=chunk_entries, **options)
 
 
 X, y, _ = documents()
-
-
-@pytest.fixture
-def counts(tmp_path):
-    return written(tmp_path / "counts", X, y)
+FRAME = pd.DataFrame(X.toarray()).add_prefix("token ")
 
 
 def test_what_is_read_is_what_was_written(tmp_path):
@@ -86,12 +76,23 @@ def test_a_fit_on_chunks_is_that_of_the_whole(tmp_path, n_classes, changed):
     assert sorted(os.listdir(counts.path)) == before
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64])
+def test_chunks_of_one_class_each_and_of_any_number_type(tmp_path, dtype):
+    X, y, weights = documents(3)
+    order = np.argsort(y, kind="stable")
+    X, y, weights = X.astype(dtype)[order], y[order], weights[order]
+    counts = written(tmp_path / "counts", X, y, weights)
+    model = ClsAttentionClassifier(C=1.0, tol=1e-6).fit_chunks(counts)
+    expected = ClsAttentionClassifier(C=1.0, tol=1e-6).fit(X, y, weights)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-3)
+
+
 def test_texts_by_a_vectorizer(tmp_path):
     texts = ["a terrific film", "a boring film", "terrific fun", "long and boring", ""]
     labels = ["good", "bad", "good", "bad", "bad"]
     batches = [(texts[:2], labels[:2]), ([], []), (texts[2:], labels[2:])]
-    with pytest.raises(ValueError, match="not fitted"):
-        ChunkedCounts.write(tmp_path / "none", batches, vectorizer=CountVectorizer())
+    unfitted = CountVectorizer()
+    refused("not fitted", ChunkedCounts.write, tmp_path / "none", batches, vectorizer=unfitted)
     vectorizer = HashingVectorizer(n_features=64, alternate_sign=False, norm=None)
     for name, one in (("hashed", vectorizer), ("counted", CountVectorizer().fit(texts))):
         counts = ChunkedCounts.write(tmp_path / name, batches, vectorizer=one)
@@ -101,18 +102,14 @@ def test_texts_by_a_vectorizer(tmp_path):
 
 
 def test_names_of_tokens_are_kept(tmp_path):
-    frame = pd.DataFrame(X.toarray()).add_prefix("token ")
-    counts = written(tmp_path / "named", frame, y)
-    assert counts.feature_names == frame.columns.tolist()
+    counts = written(tmp_path / "named", FRAME, y)
+    assert counts.feature_names == FRAME.columns.tolist()
     model = ClsAttentionClassifier().fit_chunks(counts)
     assert model.feature_names_in_.tolist() == counts.feature_names
-    assert_close_fit(model, ClsAttentionClassifier().fit(frame, y))
-    with pytest.raises(ValueError, match=r"Batch 1 .*expected the same tokens"):
-        ChunkedCounts.write(tmp_path / "mixed", [(frame, y), (X, y)])
+    assert_close_fit(model, ClsAttentionClassifier().fit(FRAME, y))
 
 
 def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
-
     def batches():
         yield X, y
         raise KeyboardInterrupt
@@ -121,104 +118,98 @@ def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         ChunkedCounts.write(folder, batches(), chunk_entries=200)
     assert any(folder.glob("chunk-*"))
-    with pytest.raises(ValueError, match="is incomplete, because writing stopped"):
-        ChunkedCounts(folder)
-    with pytest.raises(FileExistsError, match="is not empty"):
-        written(folder, X, y)
+    refused("is incomplete, because writing stopped", ChunkedCounts, folder)
+    refused("is not empty", written, folder, X, y, error=FileExistsError)
 
 
-def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
-    batches = [(X, y), (X[:, :-1], y)]
-    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): Got documents with 539 tokens"):
-        ChunkedCounts.write(tmp_path / "counts", batches)
-    with pytest.raises(ValueError, match="incomplete"):
-        ChunkedCounts(tmp_path / "counts")
-
-
-def test_what_is_wrong_with_a_batch_is_said(tmp_path):
-    for number, (batch, said) in enumerate(
-        [
-            ((-X, y), "Negative values in data passed to ChunkedCounts"),
-            ((X, y[:-1]), "inconsistent numbers of samples"),
-            ((X, y, -np.ones(len(y))), "Negative values"),
-            ((X, y, np.ones(3)), r"sample_weight\.shape"),
-            ((["some text"], ["bad"]), "X contains texts"),
-            ((X, np.arange(len(y)) % 2), "labels of one type"),
-            ((X,), r"Expected \(X, y\) or .*, got a tuple"),
-            (X, "got a csr_array"),
-        ]
-    ):
-        with pytest.raises((TypeError, ValueError), match=said):
-            ChunkedCounts.write(tmp_path / str(number), [(X, y), batch])
-
-
-def test_what_is_no_folder_of_chunks(tmp_path):
-    for header, said in [
-        (None, "it is not a file"),
-        (b"[]", "TypeError"),
-        (b'{"format": 5}', "KeyError"),
-        (b'{"format": 99}', "its format is 99, expected 5"),
-        (b"\xff", "UnicodeDecodeError"),
-    ]:
-        if header is not None:
-            (tmp_path / "corpus.json").write_bytes(header)
-        with pytest.raises(ValueError, match=rf"not a ChunkedCounts file \(.*{said}"):
-            ChunkedCounts(tmp_path)
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        ((X[:, :-1], y), r"Batch 1 \(from 0\): Got documents with 539 tokens"),
+        ((FRAME, y), r"Batch 1 .*expected the same tokens"),
+        ((-X, y), "Negative values in data passed to ChunkedCounts"),
+        ((X, y[:-1]), "inconsistent numbers of samples"),
+        ((X, y, -np.ones(len(y))), "Negative values"),
+        ((["some text"], ["bad"]), "X contains texts"),
+        ((X, np.arange(len(y)) % 2), "labels of one type"),
+        ((X,), r"Expected \(X, y\) or .*, got a tuple"),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
+    write, error = ChunkedCounts.write, (TypeError, ValueError)
+    refused(said, write, tmp_path / "counts", [(X, y), batch], error=error)
+    refused("incomplete", ChunkedCounts, tmp_path / "counts")
 
 
 def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
-    for size in (0, "many"):
-        with pytest.raises((TypeError, ValueError), match="chunk_entries"):
-            written("~/counts", X, y, chunk_entries=size)
-    assert ChunkedCounts(written("~/counts", X, y).path).path == tmp_path / "counts"
+    refused("chunk_entries", written, "~/counts", X, y, chunk_entries=0)
+    assert written("~/counts", X, y).path == tmp_path / "counts"
     assert ChunkedCounts("~/counts").shape == X.shape
     for n_batches in (0, 1, 2):
-        with pytest.raises(ValueError, match="batches have no documents"):
-            ChunkedCounts.write(tmp_path / f"empty {n_batches}", [(X[:0], y[:0])] * n_batches)
+        batches = [(X[:0], y[:0])] * n_batches
+        folder = tmp_path / f"empty {n_batches}"
+        refused("batches have no documents", ChunkedCounts.write, folder, batches)
 
 
-@pytest.mark.parametrize("by_class", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int64])
-def test_any_cut_gives_the_fit_of_the_whole(tmp_path, dtype, by_class):
-    """With copies in several chunks, and chunks without some of the classes or any document."""
-    X, y, weights = documents(3)
-    order = np.argsort(y, kind="stable") if by_class else np.arange(len(y))
-    X, y, weights = X.astype(dtype)[order], y[order], weights[order]
-    batches = cut([0, 0, 0, 1, 50, 50, 210, len(y)], X, y, weights)
-    counts = ChunkedCounts.write(tmp_path / "counts", batches, chunk_entries=700)
-    model = ClsAttentionClassifier(C=1.0, tol=1e-6).fit_chunks(counts)
-    expected = ClsAttentionClassifier(C=1.0, tol=1e-6).fit(X, y, weights)
-    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-3)
-    np.testing.assert_allclose(model.token_importance_, expected.token_importance_, atol=1e-12)
-    assert_array_equal(model.selected_tokens_, expected.selected_tokens_)
-
-
-def test_who_cannot_fit_on_chunks_says_why(tmp_path, counts, monkeypatch):
+def test_who_cannot_fit_on_chunks_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    with pytest.raises(ValueError, match="fit_chunks runs on the CPU only"):
-        ClsAttentionClassifier(device="cuda").fit_chunks(counts)
+    model = ClsAttentionClassifier(device="cuda")
+    counts = written(tmp_path / "counts", X, y)
+    refused("fit_chunks runs on the CPU only", model.fit_chunks, counts)
     one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
-    with pytest.raises(ValueError, match="y has one class"):
-        ClsAttentionClassifier().fit_chunks(one)
+    refused("y has one class", ClsAttentionClassifier().fit_chunks, one)
 
 
 # Folders that are damaged, or made by others
 
 
-DAMAGES = {
-    "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
-    "empty": lambda path: path.write_bytes(b""),
-    "gone": lambda path: path.unlink(),
-    "folder": lambda path: (path.unlink(), path.mkdir()),
-    "pipe": lambda path: (path.unlink(), os.mkfifo(path)),  # which is not waited for
-}
-NAMES = ["targets", "weights"] + [
-    f"{of}_{part}" for of in ("rows", "columns") for part in ("indptr", "indices", "data")
+def containing(content):
+    return lambda path: path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def replaced_by_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def replaced_by_pipe(path):  # which is not waited for
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no pipes")
+    path.unlink()
+    os.mkfifo(path)
+
+
+HEADER, CHUNK = "corpus.json", "chunk-00001"
+ARRAYS = ["targets", "weights"]
+ARRAYS += [f"{of}_{part}" for of in ("rows", "columns") for part in ("indptr", "indices", "data")]
+DAMAGES = [
+    (HEADER, containing(b"[]"), "TypeError"),
+    (HEADER, containing(b'{"format": 5}'), "KeyError"),
+    (HEADER, containing(b'{"format": 99}'), "its format is 99, expected 5"),
+    (HEADER, containing(b"\xff"), "UnicodeDecodeError"),
+    *((name, cut, "") for name in (HEADER, "classes.npy")),
+    *((f"{CHUNK}/{name}.npy", cut, "") for name in ARRAYS),
 ]
-FILES = ["corpus.json", "classes.npy", *(f"chunk-00001/{name}.npy" for name in NAMES)]
+for name in (HEADER, f"{CHUNK}/weights.npy"):
+    DAMAGES.append((name, containing(b""), ""))
+    for damage in (Path.unlink, replaced_by_folder, replaced_by_pipe):
+        DAMAGES.append((name, damage, "it is not a file"))
+OUT_OF_BOUNDS = [
+    ("rows_indices", lambda a: a + 540),
+    ("columns_indices", lambda a: a - 1),
+    ("rows_indptr", lambda a: a[::-1].copy()),
+    ("columns_indptr", lambda a: a[:-1]),
+    ("columns_data", lambda a: a[:-1]),
+    ("targets", lambda a: a + 2),
+    ("targets", lambda a: a[1:]),
+]
 
 
 @pytest.fixture(scope="module")
@@ -234,39 +225,18 @@ def folder(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "counts")
 
 
-def refused(folder, name):
-    """Require that a fit on a folder is refused with the name of a file."""
-    with pytest.raises(ValueError, match="is damaged or not a ChunkedCounts file") as error:
-        ClsAttentionClassifier(C=1.0).fit_chunks(ChunkedCounts(folder))
-    assert type(error.value) is ValueError
-    assert str(error.value).startswith(f"{folder / name} is damaged")
+def fit_on(folder):
+    return ClsAttentionClassifier(C=1.0).fit_chunks(ChunkedCounts(folder))
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [(name, "cut") for name in FILES]
-    + [(name, damage) for name in ("corpus.json", "chunk-00001/weights.npy") for damage in DAMAGES],
-)
-def test_damage_to_any_file_is_said(folder, name, damage):
-    if damage == "pipe" and not hasattr(os, "mkfifo"):
-        pytest.skip("there are no pipes")
-    DAMAGES[damage](folder / name)
-    refused(folder, name)
+@pytest.mark.parametrize(("name", "damage", "said"), DAMAGES)
+def test_damage_to_any_file_is_said(folder, name, damage, said):
+    damage(folder / name)
+    refused(rf"{name} is damaged or not a ChunkedCounts file \(.*{said}", fit_on, folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("rows_indices", lambda a: a + 540),
-        ("columns_indices", lambda a: a - 1),
-        ("rows_indptr", lambda a: a[::-1].copy()),
-        ("columns_indptr", lambda a: a[:-1]),
-        ("columns_data", lambda a: a[:-1]),
-        ("targets", lambda a: a + 2),
-        ("targets", lambda a: a[1:]),
-    ],
-)
+@pytest.mark.parametrize(("name", "change"), OUT_OF_BOUNDS)
 def test_numbers_out_of_bounds_are_said(folder, name, change):
-    path = folder / f"chunk-00001/{name}.npy"
+    path = folder / CHUNK / f"{name}.npy"
     np.save(path, change(np.load(path)))
-    refused(folder, "chunk-00001/targets.npy")
+    refused("targets.npy is damaged or not a ChunkedCounts file", fit_on, folder)

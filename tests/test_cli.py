@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_clsattn import comparison
 from sklearn_clsattn.cli import commands, main
-from sklearn_clsattn.cli.commands import shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model
@@ -110,19 +109,13 @@ def fewer_generated(**parameters):
 def test_compare_prints_a_table_and_tokens(data, run):
     code, out, err = run("compare", data)
     assert code == 0
-    lines = out.splitlines()
-    assert f"{data}: texts in column 'text', labels in 'label'." in lines
-    assert "20% of the texts, drawn at random (seed 0), are the test set." in lines
+    assert "20% of the texts, drawn at random (seed 0), are the test set." in out
     for model in comparison.default_models():
-        row = next(line for line in lines if line[2:].startswith(model.name))
-        assert row.startswith("> " if model.kind == "ours" else "  ")
-        assert len(re.findall(r"\d\.\d{3,4}|-", row.removeprefix(f"  {model.name}"))) >= 5
-    assert "*" not in next(line for line in lines if line.strip().startswith("majority"))
-    for said in ("*", "from texts to a fitted model", "Most important", "Most selected"):
+        mark = "> " if model.kind == "ours" else "  "
+        assert re.search(rf"^{mark}{re.escape(model.name)}( +(\d\.\d{{3,4}}\*?|-))+", out, re.M)
+    for said in ("Most important", "Most selected"):
         assert said in out
-    assert max(len(line) for line in lines if str(data) not in line) <= 79
     assert len(err.splitlines()) == len(comparison.default_models())
-    assert err.startswith("[1/8] ClsAttentionClassifier: fitted in ")
 
 
 def test_compare_measures_on_a_test_file(frame, data, tmp_path, run, few_models):
@@ -151,10 +144,8 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
     argv = ["report", data, "-o", page]
     code, out, err = run(*argv)
     assert (code, out) == (0, "")
-    *progress, accuracy, size = err.splitlines()
-    assert progress[0].startswith("ClsAttentionClassifier: fitted in ")
-    assert accuracy.startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
-    assert size == f"{page}: {shown_size(page.stat().st_size)}"
+    assert "accuracy on 32 test texts: ClsAttentionClassifier " in err
+    assert re.search(r"page\.html: [\d.]+ [KM]B\n$", err)
     html = page.read_text("utf-8")
     assert "<title>Model report: reviews.csv</title>" in html
     assert " ".join(map(str, ["sklearn-clsattn", *argv])) in html
@@ -196,29 +187,24 @@ def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
     assert "pass it as --unlabeled" in refused("fit", data, "--teacher-columns", first, *where)
 
 
-@pytest.mark.parametrize("encoding", [[], ["--encoding", "utf-16"]])
-def test_round_trip(frame, tmp_path, run, encoding):
-    data = tmp_path / ("a.csv" if encoding else "a.csv.gz")
-    frame.to_csv(data, index=False, encoding="utf-16" if encoding else "utf-8")
-    model = tmp_path / "model.joblib"
-    code, _, err = run("fit", data, "-o", model, "--C", 1, "--min-df", 2, *encoding)
+@pytest.mark.parametrize(
+    ("name", "encoding", "form"), [("a.csv.gz", "utf-8", None), ("a.csv", "utf-16", "NFC")]
+)
+def test_round_trip(frame, tmp_path, run, name, encoding, form):
+    data, model = tmp_path / name, tmp_path / "model.joblib"
+    frame.to_csv(data, index=False, encoding=encoding)
+    options = "--C", 1, "--min-df", 2, "--normalize", form or "none"
+    code, _, err = run("fit", data, "-o", model, *options, "--encoding", encoding)
     assert (code, err) == (0, "fitting\n")
     predictions = tmp_path / "predictions.csv"
-    assert run("predict", model, data, "-o", predictions, *encoding) == (0, "", "")
+    said = run("predict", model, data, "-o", predictions, "--encoding", encoding)
+    assert said == (0, "", "")
     read = pd.read_csv(predictions)
     pipeline, texts = joblib.load(model), frame["text"].to_numpy()
-    assert str(pipeline) == str(make_text_classifier(C=1.0, min_df=2))
+    assert str(pipeline) == str(make_text_classifier(C=1.0, min_df=2, normalize=form))
     assert read.columns.tolist() == [*frame, "prediction", "probability_0", "probability_1"]
     np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
-
-
-@pytest.mark.parametrize("form", ["NFC", "none"])
-def test_the_normalization_form_is_an_option(form, data, tmp_path, run):
-    model = tmp_path / "model.joblib"
-    assert run("fit", data, "-o", model, "--C", 1, "--normalize", form, "--quiet")[0] == 0
-    expected = None if form == "none" else form
-    assert joblib.load(model)[0].normalize == expected
 
 
 def test_standard_input(frame, data, model, run, monkeypatch):
@@ -237,7 +223,7 @@ def test_standard_input(frame, data, model, run, monkeypatch):
     assert "input is closed" in run("predict", model, "-")[2]
 
 
-@pytest.mark.parametrize("labels", [[False, True], [1.0, 2.0], [0.5, 1.5], ["très bien", "weak"]])
+@pytest.mark.parametrize("labels", [[False, True], [-2.0, 1.0], [-0.5, 1.5], ["très bien", "weak"]])
 def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
     data, model = tmp_path / "typed.parquet", tmp_path / "model.joblib"
     frame.assign(label=np.array(labels)[frame["label"]]).to_parquet(data)
@@ -292,32 +278,26 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
 # explain
 
 
-def test_explain_shows_what_every_word_adds(frame, model, tmp_path, run):
-    said = frame["text"][0]
-    code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0", "-o", "-")
-    assert (code, err) == (0, "")
-    assert "For class 0" in out
-    assert "the decision is the intercept" in out
-    code, out, err = run("explain", model, "--say", "<b>", "-o", tmp_path / "page.html")
+def test_explain_shows_what_the_library_says(frame, model, tmp_path, run):
+    text, pipeline = frame["text"][0], joblib.load(model)
+    explanation = explain(pipeline, [text])
+    words, tokens = (explanation.counterfactual(unit) for unit in ("words", "tokens"))
+    target = 1 - explanation.predicted[0]
+    other = explain(pipeline, [text], target=target)
+    said = ("explain", model, "--say", text)
+    for options, expected in (
+        ((), explanation.to_text(top=8)),
+        (("--target", target), other.to_text(top=8)),
+        (("--counterfactual",), words.to_text(top=8)),
+        (("--counterfactual", "tokens"), tokens.to_text(top=8)),
+        (("--target", target, "--counterfactual"), words.to_text(top=8)),
+    ):
+        assert run(*said, *options, "-o", "-") == (0, expected + "\n", "")
+    page = tmp_path / "page.html"
+    code, out, err = run(*said, "-o", page)
     assert (code, out) == (0, "")
     assert re.search(r"page\.html: [\d.]+ [KM]B\n$", err)
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert page.startswith("<!doctype html>")
-    assert "&lt;" in page
-
-
-def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
-    text, pipeline = frame["text"][0], joblib.load(model)
-    said = ("explain", model, "--say", text, "--counterfactual")
-    explanation = explain(pipeline, [text])
-    for unit in ("words", "tokens"):
-        expected = explanation.counterfactual(unit).to_text(top=8)
-        assert run(*said, unit) == (0, expected + "\n", "")
-    target = 1 - pipeline.predict([text])[0]
-    assert run(*said[:4], "--target", target, "--counterfactual") == run(*said)
-    page = tmp_path / "changes.html"
-    assert run(*said, "-o", page)[0] == 0
-    assert "whose removal changes" in page.read_text()
+    assert page.read_text("utf-8") == explanation.to_html(top=8)
 
 
 def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
@@ -390,13 +370,12 @@ def test_bad_arguments(data, model, tmp_path, refused):
 
 
 def test_no_test_set(data, tmp_path, refused):
-    for content, option, message in [
-        ("text,label\n" + "good,a\n" * 9 + "good,b\n", [], "smallest, b, has 1"),
-        ("text,label\n" + "x,a\nx,b\nx,c\nx,d\nx,e\n" * 2, [], "all 5 classes"),
-        ("review,label\ngood,1\nbad,0\n", ["--test"], "has no column 'text'"),
-    ]:
-        path = put(tmp_path / "few.csv", content)
-        assert message in refused("compare", *([data] if option else []), *option, path)
+    path = put(tmp_path / "few.csv", "text,label\n" + "good,a\n" * 9 + "good,b\n")
+    assert "smallest, b, has 1" in refused("compare", path)
+    put(path, "text,label\n" + "x,a\nx,b\nx,c\nx,d\nx,e\n" * 2)
+    assert "all 5 classes" in refused("compare", path)
+    put(path, "review,label\ngood,1\nbad,0\n")
+    assert "has no column 'text'" in refused("compare", data, "--test", path)
 
 
 def test_no_model_of_texts(data, tmp_path, refused):
@@ -414,19 +393,19 @@ def test_no_model_of_texts(data, tmp_path, refused):
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("error", "code", "message"),
     [
-        (OSError(errno.ENOSPC, "disk full"), "out: disk full$"),  # named, as it names no file
-        (OSError("disk full"), "disk full$"),
-        (KeyboardInterrupt(), "interrupted$"),
+        (OSError(errno.ENOSPC, "disk full"), 2, "out: disk full\n"),  # named, as it names no file
+        (OSError("disk full"), 2, "disk full\n"),
+        (KeyboardInterrupt(), 130, "sklearn-clsattn: interrupted\n"),
     ],
 )
-def test_failure_leaves_no_file(error, message, data, tmp_path, run, monkeypatch):
+def test_failure_leaves_no_file(error, code, message, data, tmp_path, run, monkeypatch):
     out = put(tmp_path / "out", "before")
     monkeypatch.setattr(os, "fsync", Mock(side_effect=error))
-    code, _, err = run("fit", data, "-o", out, "--force", "--quiet", "--C", 1)
-    assert code
-    assert re.search(message, err.strip())
+    found, _, err = run("fit", data, "-o", out, "--force", "--quiet", "--C", 1)
+    assert found == code
+    assert err.endswith(message)
     assert out.read_text() == "before"
     assert sorted(tmp_path.iterdir()) == [out, data]
 
@@ -480,20 +459,9 @@ def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, 
     rows = cells(out)[1:]
     assert {row[2] for row in rows} == {LABELS[0], "'" + LABELS[1]}
     assert {row[1] for row in rows} == set(LABELS)  # the file's own
-    assert list(map(commands.guarded_cell, ["-1.5", -2, " @x"])) == ["-1.5", "-2", "' @x"]
 
 
-# Signals, streams and speed
-
-
-def test_interruption(data, run, monkeypatch):
-    monkeypatch.setattr(comparison, "compare", Mock(side_effect=KeyboardInterrupt))
-    assert run("compare", data) == (130, "", "sklearn-clsattn: interrupted\n")
-
-
-def python(code, *argv):
-    command = [sys.executable, "-c", code, *map(str, argv)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+# Signals and streams
 
 
 def test_broken_pipe_is_quiet(model, data):
@@ -505,7 +473,8 @@ os.close(read)
 os.dup2(write, 1)
 sys.exit(main(sys.argv[1:]))
 """
-    done = python(code, "predict", model, data)
+    command = [sys.executable, "-c", code, "predict", model, data]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (141, "")
 
 

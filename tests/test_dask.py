@@ -101,8 +101,7 @@ def test_default_fit_with_empty_uneven_blocks_of_unknown_sizes_and_weights(clien
     weights = np.random.default_rng(0).uniform(0, 2, len(y))
     columns = [in_blocks(3, 0, 150, 0, known=False, of=one) for one in (X, y, weights)]
     model = DaskClsAttentionClassifier(client=client).fit(*columns)
-    local = ClsAttentionClassifier().fit(X, y, weights)
-    assert_close_fit(model, local, tol=1e-7)
+    assert_close_fit(model, ClsAttentionClassifier().fit(X, y, weights), tol=1e-7)
 
 
 @pytest.mark.slow
@@ -282,18 +281,12 @@ def test_the_chunks_of_a_killed_worker_are_computed_again(two, monkeypatch, C, n
     assert_close_fit(model, ClsAttentionClassifier(C=C).fit(X, y), tol=1e-7)
 
 
-def test_probabilities_and_several_labels():
-    rng = np.random.default_rng(0)
-    y = np.arange(120) % 3
-    X = rng.poisson(np.where(y[:, None] == np.arange(12) % 3, 1.5, 0.3)).astype(float)
-    P = 0.6 * np.eye(3)[y] + 0.4 * rng.dirichlet(np.ones(3), 120)
-    several = (P > 0.3).astype(int)
-    names = ["a", "b", "c"]
-    with Client(processes=False, n_workers=1, dashboard_address=":0"):
-        for labels, options in ((P, {"classes": names}), (several, {})):
-            chunks = da.from_array(X, chunks=(50, -1)), da.from_array(labels, chunks=(50, -1))
-            model = DaskClsAttentionClassifier().fit(*chunks, **options)
-            local = ClsAttentionClassifier().fit(X, labels, **options)
-            assert_array_equal(model.classes_, local.classes_)
-            found = model.to_local().predict_proba(X)
-            assert_allclose(found, local.predict_proba(X), atol=2e-3)
+def test_probabilities_and_several_labels(client):
+    P = 0.6 * np.eye(3)[y] + 0.4 * np.random.default_rng(0).dirichlet(np.ones(3), len(y))
+    for labels, options in ((P, {"classes": ["a", "b", "c"]}), ((P > 0.3).astype(int), {})):
+        model = DaskClsAttentionClassifier(client=client)
+        model.fit(in_blocks(100), da.from_array(labels, chunks=(100, -1)), **options)
+        local = ClsAttentionClassifier().fit(X, labels, **options)
+        assert_array_equal(model.classes_, local.classes_)
+        found = model.to_local().predict_proba(X)
+        assert_allclose(found, local.predict_proba(X), atol=2e-3)
