@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._core.threads import ThreadLimit, stream_in_threads
+from .._core.threads import ThreadLimit, in_background, stream_in_threads
 from .._matrices import as_configured, index_type
 from .._pickling import SavedMixin, public
 from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
@@ -50,6 +50,7 @@ from ._normalization import Form, aligned, normalized_texts
 from ._tokens import (
     PATTERNS,
     WORDS_AND_PUNCTUATION,
+    Ids,
     Tokens,
     batches,
     check_any_texts,
@@ -341,19 +342,25 @@ class ContextVectorizer(  # type: ignore[call-arg]
         weights = weights[weights > 0]
         tokens = self._tokens(texts)
         check_any_texts(len(texts), len(tokens.ids))
-        # 2) features
-        counts = self._learn_vocabulary(tokens)
-        self._learn_characters(tokens, weights)
-        # 3) gates
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
-        words = self._words(texts, tokens)
-        self._learn_gates(words, counts, targets, weights)
+        with ThreadLimit():
+            # 2) features; another thread finds the positions of words meanwhile
+            positions = in_background(lambda: self._positions(texts, tokens))
+            counts = self._learn_vocabulary(tokens)
+            self._learn_characters(tokens, weights)
+            words = Words(tokens, self._columns(tokens), positions())
+            # 3) gates; another thread makes the units of the vocabulary meanwhile
+            units = in_background(self._unit_numbers)
+            self._learn_gates(words, counts, targets, weights)
+            units()
         # 4) word vectors, whose words become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
+            vocabulary = dict(self.vocabulary_)  # of which units and columns are remembered
             for word in self.word_vectors_.words_.tolist():
-                self.vocabulary_.setdefault(word, len(self.vocabulary_))
+                vocabulary.setdefault(word, len(vocabulary))
+            self.vocabulary_: dict[str, int] = vocabulary
             words = self._words(texts, tokens)
         if len(texts) < len(every_text):
             words = self._read(every_text)
@@ -562,11 +569,18 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
+        return Words(tokens, self._columns(tokens), self._positions(texts, tokens))
+
+    def _columns(self, tokens: Tokens) -> list[Ids]:
+        """Return, for each length, the columns of the n-grams that start at tokens."""
         columns = list(ngram_columns(self).at_tokens(tokens, self.ngram_range[1]))
+        return columns[self.ngram_range[0] - 1 :]
+
+    def _positions(self, texts: list[str], tokens: Tokens) -> TokenPositions:
+        """Return the positions of the tokens of preprocessed texts."""
         is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
         numbers = self._previous_numbers(tokens.words)
-        positions = token_positions(tokens, texts, numbers, with_punctuation=is_default)
-        return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
+        return token_positions(tokens, texts, numbers, with_punctuation=is_default)
 
     def _previous_numbers(self, words: list[str]) -> dict[str, int]:
         """Return the numbers of `previous_words_`, at least of those in a list."""
