@@ -276,29 +276,6 @@ def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels):
         assert_allclose(found[i], np.vstack(odds) @ row, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_bags_leave_a_document_out_of_frequent_tokens_to_first_order(n_classes):
-    """The words of the last documents are theirs alone, and frequent as these are short."""
-    rng = np.random.default_rng(0)
-    left = sp.random_array((600, 300), density=0.2, rng=rng)
-    left = sp.block_diag([left, sp.eye_array(20)], format="csr")
-    characters = sp.random_array((320, 20), density=0.1, rng=rng)
-    right = sp.hstack([sp.eye_array(320), characters], format="csr")
-    bags = Bags(left, right, np.arange(320).astype(object))
-    X = bags.multiplied()
-    given = targets(rng.integers(n_classes, size=620), n_classes)
-    weights = np.ones(620)
-    totals = TokenTotals.from_statistics(CorpusStatistics.from_documents(X, given, weights))
-    left_out = LeftOut(given.by_class(weights), weights)
-    exact = evidence_without(X, left_out, totals)
-    found = evidence_without(bags, left_out, totals)
-    changes = exact - X @ totals.log_odds()
-    assert np.std((found - exact)[:600]) < 0.03 * np.std(changes[:600])
-    assert_allclose(found[600:], exact[600:])
-    with patch("sklearn_clsattn._core.leave_one_out.FREQUENT", np.inf):
-        assert_allclose(evidence_without(bags, left_out, totals), exact)
-
-
 @pytest.mark.parametrize("cls_weight", [0.0, 0.4])
 def test_remembered_losses_are_their_expansion_whatever_the_weight_of_cls(cls_weight):
     rng = np.random.default_rng(0)

@@ -115,20 +115,6 @@ QUESTIONS = {
         sizes=(300, 1_000, 2_000),
         max_work=6e6,
     ),
-    # To be the default, an approximation must lose at most .05 points and .0005 of log loss in the
-    # means over sets, at each size. Written down before the run.
-    "evidence": Question(
-        "From which total on is a document left out to first order?",
-        {
-            "30 documents": _text(),
-            "10": _with("leave_one_out.FREQUENT", 10.0, make_text_classifier),
-            "never": _with("leave_one_out.FREQUENT", float("inf"), make_text_classifier),
-        },
-        texts=True,
-        sizes=(2_000, None),
-        seeds=3,
-        max_work=1.5e7,
-    ),
     "mean": Question(
         "What is the prior mean of the values?",
         {"share 0.5": _ours()}

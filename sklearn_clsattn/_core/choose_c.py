@@ -1,7 +1,7 @@
 r"""The deterministic choice of C, by the loss of held-out documents along a path of fits.
 
-**Sample.** Some 8,000 different documents are searched: spread evenly over the classes, of each of
-which there are at least eight, and, within a class, over the documents in an order by content.
+**Sample.** The search uses some 8,000 different documents: in proportion to the classes, of each of
+which there are at least eight, and, within a class, spread over an order by content.
 
 **Folds.** In the same order they are dealt out to four folds, the copies of a document to the same
 one; so neither the order of the documents, nor a weight in place of a repetition, nor the scale of
@@ -9,17 +9,23 @@ X, nor the names of the classes change the folds. Documents of which there are c
 classes are dealt out apart from those classes. Where there are many documents, not all folds are
 held out: one for 2,000 documents or more, two for 1,000.
 
-**Path.** C runs up a grid of two values a decade, each fit starting from the last, from a guess
-until the mean held-out log loss rises (or down, where it rises at once); a parabola through the
-least three values gives the held-out choice.
+**Path.** C runs up a grid of two values a decade, from a guess, each fit starting from the last,
+until the mean held-out log loss rises; where it rises at once, C runs down, and fits start anew. A
+parabola through the least value and those beside it gives the held-out choice, the least value
+itself at an end of the grid.
 
 **Guess.** With the leave-one-out loss of naive Bayes relative to the entropy of the classes,
 :math:`\nu`, from 0 (the tokens tell the class) to 1 (they tell nothing),
 
-.. math:: \log C = 1.66 - 4.14\, \nu .
+.. math:: \ln C = 1.66 - 4.14\, \nu .
 
-In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten documents, naive
-Bayes may know the classes by chance.
+To :math:`\nu`, :data:`GUESS_DOCUMENTS` documents are added whose tokens tell nothing: of ten
+documents, naive Bayes may know the classes by chance.
+
+Few documents say little about C, so the choice is the mean of the held-out and the guessed ln C
+with weights n and 1,000, n being the number of different documents. Where nearly all are of one
+class, those of the others decide: n is at most 20 times their number, also for the number of folds.
+Held-out documents of one class alone would always ask for a larger C.
 
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
 where the last was least. The choice is the mean of these gammas, and of the logarithms of their C,
@@ -29,12 +35,9 @@ few do not, and equal losses make equal weights.
 
 **attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the first fold's
 loss by at least the share :data:`LEAST_GAIN`, or by more if there are few documents. Then there is
-such a path for each of them, and the one with the least held-out loss is chosen.
+such a path for each of them, with the best gamma alone, and the one with the least held-out loss is
+chosen.
 
-Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
-with weights n and 1,000, n being the number of different documents. Where nearly all are of one
-class, those of the others decide: n is at most 20 times their number, also for the number of folds.
-Held-out documents of one class alone would always ask for a larger C.
 ``benchmarks/results/defaults.md`` has the measurements.
 
 .. [1] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using Stacking to Average Bayesian
@@ -64,7 +67,7 @@ from .statistics import CorpusStatistics
 N_FOLDS = 4
 
 ENOUGH_DOCUMENTS = 2_000
-"""The number of held-out folds is this, divided by the number of documents."""
+"""The number of held-out folds is this, divided by the number of documents, rounded up."""
 
 GUESS_WORTH = 1_000
 """The number of documents that the guess of log C is worth."""
@@ -83,7 +86,7 @@ LEAST_GAIN = 0.02
 
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
-_EXPONENTS = (-4, 6)
+_EXPONENTS = (-4, 6)  # C from 10^-2 to 10^3
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Choice:
     Cs : (n_Cs,), what was tried, ascending
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
     point : the trained numbers without the first fold for the largest C tried that is not above
-        the choice, to start from, of all tokens; None if there is none
+        the choice with its gamma, to start from, of all tokens; None if there is none
     point_scale : the gamma of that point, and of `Cs` and `losses`
     """
 
@@ -129,8 +132,9 @@ def choose_C(
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
     `model_params` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
-    `attention_C` None is chosen with C. The choice has the losses of the gamma and `attention_C`
-    whose loss is least. `log` is called with each loss, in words.
+    `attention_C` None is chosen with C, where C is not given. The choice has the losses of the
+    gamma and `attention_C` whose loss is least; of fewer than eight different documents there are
+    none, and gamma is 1. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
@@ -157,7 +161,7 @@ def choose_C(
     for scale in scales:
         choices.append(search.choose(scale, first_attention_C))
     choice = min(choices, key=_least_loss)
-    averaged = choice
+    averaged = choice  # of one
     if len(choices) > 1:
         n_held_out = len(np.unique(sample.groups[folds < n_used]))
         averaged = _averaged(choices, n_held_out, C)
@@ -170,8 +174,8 @@ def choose_C(
     candidates = [choice]
     for larger in ATTENTION_CS[1:]:
         candidates.append(search.choose(choice.scale, larger))
-    best = min(candidates, key=_least_loss)
-    return averaged if best is choice else best
+    best_candidate = min(candidates, key=_least_loss)
+    return averaged if best_candidate is choice else best_candidate
 
 
 def _count_telling(documents: Documents, n_different: int) -> float:
@@ -220,7 +224,7 @@ class _Search:
         if attention_C != self._first_attention_C:
             setting += f", attention_C {attention_C:g}"
         held_out_C, tried, losses = self._walk_path(setting)
-        # where the next is least, mostly
+        # The next path tries this exponent and the one above first.
         self.start = int(np.floor(2 * np.log10(held_out_C) + 0.25))
         C = self._C or self._weighed(held_out_C)
         point = self._fits[0].point_up_to(C)
@@ -249,11 +253,11 @@ class _Search:
                 self._log(f"C {C:.3g}{setting}: held-out loss {mean:.4f}")
             return mean
 
-        best = 10.0 ** (_walk(mean_loss, self.start) / 2)
+        held_out_C = 10.0 ** (_walk(mean_loss, self.start) / 2)
         exponents = sorted(losses_of)
         tried = 10.0 ** (np.array(exponents) / 2)
         losses_by_C = [losses_of[exponent] for exponent in exponents]
-        return best, tried, np.array(losses_by_C).T
+        return held_out_C, tried, np.array(losses_by_C).T
 
     def gains(self, choice: Choice, attention_C: float) -> bool:
         """Return whether a larger `attention_C` lowers the first fold's loss enough.
@@ -262,12 +266,12 @@ class _Search:
         the best C.
         """
         least_gain = LEAST_GAIN / self._trust if self._trust > 0 else np.inf
-        best = int(choice.losses.mean(axis=0).argmin())
-        C = float(choice.Cs[best]) / (1.0 + 2.0 * attention_C)
+        best_column = int(choice.losses.mean(axis=0).argmin())
+        C = float(choice.Cs[best_column]) / (1.0 + 2.0 * attention_C)
         loss = self._fits[0].loss_from(C, choice.scale, attention_C)
         if self._log is not None:
             self._log(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
-        return loss < (1.0 - least_gain) * float(choice.losses[0, best])
+        return loss < (1.0 - least_gain) * float(choice.losses[0, best_column])
 
 
 def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice:
@@ -326,7 +330,7 @@ class HeldOut:
     ) -> None:
         # 1) the fits without these documents
         kept = documents.rows(np.flatnonzero(~held_out))
-        # Tokens that only documents held out have count by their vectors.
+        # A token that is only in documents held out still counts, by its vector.
         self._tokens = np.arange(documents.shape[1])
         if model_params.get("vectors") is None:
             kept, self._tokens = kept.without_unseen_tokens()
@@ -336,7 +340,7 @@ class HeldOut:
         targets = documents.targets[rows]
         weights = documents.weights[rows]
         if not targets.multilabel:
-            # Of a class that is held out altogether nothing can be learned.
+            # Nothing can be learned of a class that is held out altogether.
             is_known = (kept.statistics.class_weights > 0).astype(np.float64)
             targets, weights = targets.weighted(is_known, weights)
         self._X = with_columns_of(documents.X[rows], self._tokens)
@@ -352,7 +356,7 @@ class HeldOut:
         self._points.clear()
 
     def loss_from(self, C: float, scale: float, attention_C: float) -> float:
-        """Return the loss with another `attention_C`, trained from a fit with a smaller C."""
+        """Return the loss with another `attention_C`, trained from a smaller C's fit if any."""
         smaller = [other for other in self._points if other <= C]
         if smaller:
             self._path.start_at(self._points[max(smaller)])
@@ -375,7 +379,7 @@ class HeldOut:
         if not tried:
             return None
         largest = self._points[max(tried)]
-        # Rows of the tokens of training, then those of w and the last one.
+        # Rows of the tokens of training, of the weights of vectors, and of <cls> and intercepts.
         n_seen = len(self._tokens)
         point = largest.new_zeros((self._n_tokens + len(largest) - n_seen, largest.shape[1]))
         point[self._tokens] = largest[:n_seen]
@@ -383,7 +387,7 @@ class HeldOut:
         return point
 
 
-def _walk(loss: Any, start: int) -> float:
+def _walk(loss: Callable[[int], float], start: int) -> float:
     """Return the minimum of a function of integers, interpolated by a parabola.
 
     It is called for `start` and the next, then upwards or downwards until it rises.

@@ -17,40 +17,23 @@ with the unit :math:`\nu` of the totals; the constants are those of all document
 Documents with the same tokens and weights are left out together: a copy of a document tells its
 class as well as the document itself does, and a weight of 2 stays the same as the document twice.
 A document of weight 0 is in no total, and nothing is left out for it.
-
-Bags (:mod:`sklearn_clsattn._bags`) are multiplied for rare tokens alone. Where every total of a
-token is at least :data:`FREQUENT`, one document changes it little, and its log-odds by
-:math:`\mp \delta_{isk} / p_{sk}`. Summed over these tokens this is a product with the squares of
-the bags' two matrices, if the units of a document are taken as independent. Only short documents,
-or those of a large weight, may change such a total much; they are computed with all tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._bags import Bags, with_columns_of
-from .._matrices import (
-    BLOCK_ENTRIES,
-    csr_of,
-    row_blocks,
-    row_sums,
-    row_totals,
-    safe_divide,
-)
+from .._bags import Bags
+from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums, row_totals, safe_divide
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals
 
-FREQUENT = 30.0
-"""The totals, in documents, from which on a token's log-odds are left out to first order."""
-
-_FEWEST_DOCUMENTS = 6.0  # that have a frequent token
+_SMALLEST_SHARE = 1e-9  # of a total that is left without a document
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact: they may be 0 or negative
 _LARGEST_TOTAL = 1e30  # in single precision
 _ROUNDING = 1e-12  # of sums that are added up in another order
@@ -61,8 +44,8 @@ def same_documents(X: Any) -> Numbers:
     return group_duplicates(*projections(X, random_directions(X.shape[1])))
 
 
-def projections(X: Any, directions: Array) -> Array:
-    """Return documents' products with directions, (n, n_tokens), as (n, n_documents)."""
+def projections(X: Any, directions: Array) -> tuple[Array, Array]:
+    """Return the products of the rows of a CSR matrix with two directions, (2, n_tokens)."""
     from .threads import in_threads
 
     def multiply_block(block: tuple[slice, Any]) -> Array:
@@ -72,9 +55,9 @@ def projections(X: Any, directions: Array) -> Array:
     if isinstance(X, Bags):
         directions = (X.right @ directions.T).T
         X = X.left
-    directions = np.ascontiguousarray(directions)
     products = in_threads(multiply_block, row_blocks(X))
-    return np.hstack([np.empty((len(directions), 0)), *products])
+    first, second = np.hstack([np.empty((2, 0)), *products])
+    return first, second
 
 
 def group_duplicates(first: Array, second: Array) -> Numbers:
@@ -159,145 +142,61 @@ class LeftOut:
 
 
 def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
-    """Return every document's sum of weight times leave-one-out log-odds, (n_documents, n_outputs).
+    """Return the sums of entries times leave-one-out log-odds, (n_documents, n_outputs).
 
     `X` is a canonical CSR matrix, or bags. The totals may be those of more documents than these.
     """
-    first = totals.n_classes - totals.n_outputs  # the class of the first output
+    from .threads import blocks_in_threads
+
+    n_tokens = X.shape[1]
+    n_outputs = totals.n_outputs
+    first = totals.n_classes - n_outputs  # the class of the first output
     dtype = _precision(X, totals)
     # 1) documents whose copies are of several classes: they are computed entry by entry
     by_class = left_out.by_class
     whole = (1.0 - _ROUNDING) * left_out.total[:, None]
     is_mixed = ((by_class > 0) & (by_class < whole)).any(axis=1)
     weights = np.where(is_mixed, 0.0, left_out.total)
-    # 2) the sums with the log-odds of all documents
-    sums = projections(X, totals.log_odds().T)
-    # 3) their changes without the document
-    parts = _Parts(
-        units=weights * _unit_per_document(X, totals),
-        is_of_class=by_class[:, first:].T > 0,
-        of_class=totals.smoothed[:, first:],
-        of_others=totals.rest[:, first:],
-    )
-    if isinstance(X, Bags):
-        changes = _changes_of_bags(X, parts, dtype)
-    else:
-        changes = _changes_of_logarithms(X, parts, dtype)
-    sums += np.where(parts.is_of_class, changes, -changes)
-    # 4) the sums of documents whose copies are of several classes
+    # 2) of every output: the tokens' totals in the other classes, then in its own
+    totals_of_others = totals.rest[:, first:].T
+    totals_of_class = totals.smoothed[:, first:].T
+    tables = np.hstack([totals_of_others, totals_of_class], dtype=dtype, casting="same_kind")
+    log_odds = np.ascontiguousarray(totals.log_odds().T)
+    sums = np.empty((n_outputs, X.shape[0]))
+
+    def add_up_block(block: tuple[slice, Any]) -> None:
+        # The copies of a document that is not mixed are all of a class, or none is: so every
+        # output's log-odds lose something above or below the fraction, and one logarithm is enough.
+        rows, part = block
+        lengths = np.diff(part.indptr)
+        units = weights[rows] * _unit_per_document(part, totals)
+        left_out_of_totals = np.repeat(units.astype(dtype), lengths)
+        left_out_of_totals *= part.data
+        for k in range(n_outputs):
+            # 3) the share of each total that is left without the document
+            is_of_class = by_class[rows, first + k] > 0
+            columns = np.repeat(np.where(is_of_class, n_tokens, 0), lengths)
+            columns += part.indices
+            kept = np.take(tables[k], columns, mode="clip")  # checks no bounds
+            np.divide(left_out_of_totals, kept, out=kept)
+            np.subtract(1.0, kept, out=kept)
+            np.maximum(kept, _SMALLEST_SHARE, out=kept)
+            # 4) the sums of log-odds, and their changes by it
+            np.log(kept, out=kept)
+            kept *= part.data
+            changes = row_sums(kept, part.indptr)
+            signed_changes = np.where(is_of_class, changes, -changes)
+            sums[k, rows] = part @ log_odds[k] + signed_changes
+
+    # The tables of several outputs take memory too, so blocks are half as large.
+    blocks_in_threads(add_up_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
+    # 5) the sums of documents whose copies are of several classes
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
         for rows, part, odds in _log_odds_without(X[mixed], left_out[mixed], totals):
             odds *= part.data[:, None]
             sums[:, mixed[rows]] = row_sums(odds, part.indptr).T
     return np.ascontiguousarray(sums.T)
-
-
-class _Parts(NamedTuple):
-    """The documents' parts in the totals of tokens.
-
-    The copies of a document are all of an output's class, or none is, so that only one of the
-    output's two totals has a part of them.
-
-    units : (n_documents,), part of an entry of 1
-    is_of_class : (n_outputs, n_documents), whether it is in the total of the output's class
-    of_class : (n_tokens, n_outputs), totals of each output's class
-    of_others : (n_tokens, n_outputs), totals of all other classes together
-    """
-
-    units: Array
-    is_of_class: NDArray[np.bool_]
-    of_class: Array
-    of_others: Array
-
-    def of_tokens(self, tokens: Numbers) -> _Parts:
-        """Return the parts in the totals of some tokens."""
-        return self._replace(of_class=self.of_class[tokens], of_others=self.of_others[tokens])
-
-    def of_documents(self, documents: Numbers) -> _Parts:
-        """Return the parts of some documents."""
-        is_of_class = self.is_of_class[:, documents]
-        return self._replace(units=self.units[documents], is_of_class=is_of_class)
-
-
-def _changes_of_logarithms(X: Any, parts: _Parts, dtype: type[np.floating[Any]]) -> Array:
-    """Return what the sums of logarithms lose without the parts, (n_outputs, n_documents).
-
-    For each output the sum is over a document's entries times the logarithms of the totals that the
-    document is in.
-    """
-    from .threads import blocks_in_threads
-
-    n_tokens, n_outputs = parts.of_class.shape
-    both_totals = [parts.of_others.T, parts.of_class.T]
-    tables = np.hstack(both_totals, dtype=dtype, casting="same_kind")
-    changes = np.empty(parts.is_of_class.shape)
-
-    def add_up_block(block: tuple[slice, Any]) -> None:
-        rows, X_block = block
-        lengths = np.diff(X_block.indptr)
-        part_of_entry = np.repeat(parts.units[rows].astype(dtype), lengths)
-        part_of_entry *= X_block.data
-        for k in range(n_outputs):
-            # 1) the share of each total that is left without the document
-            places = np.repeat(np.where(parts.is_of_class[k, rows], n_tokens, 0), lengths)
-            places += X_block.indices
-            kept = np.take(tables[k], places, mode="clip")  # checks no bounds
-            np.divide(part_of_entry, kept, out=kept)
-            np.subtract(1.0, kept, out=kept)
-            np.maximum(kept, _SMALLEST_TOTAL, out=kept)
-            # 2) the sums of the shares' logarithms
-            np.log(kept, out=kept)
-            kept *= X_block.data
-            changes[k, rows] = row_sums(kept, X_block.indptr)
-
-    # Beside the tables of several outputs half as much room to work in is as much memory.
-    blocks_in_threads(add_up_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
-    return changes
-
-
-def _changes_of_bags(X: Bags, parts: _Parts, dtype: type[np.floating[Any]]) -> Array:
-    """Return :func:`_changes_of_logarithms` of bags, to first order for frequent tokens."""
-    least = np.minimum(parts.of_class.min(axis=1), parts.of_others.min(axis=1))
-    rare = np.flatnonzero(least < FREQUENT)
-    frequent = np.flatnonzero(least >= FREQUENT)
-    # 1) rare tokens
-    changes = _changes_of_logarithms(with_columns_of(X, rare), parts.of_tokens(rare), dtype)
-    if not len(frequent):
-        return changes
-    # 2) frequent tokens
-    changes += _changes_to_first_order(with_columns_of(X, frequent), parts.of_tokens(frequent))
-    # 3) documents that make tokens frequent by themselves, with all tokens
-    large = np.flatnonzero(parts.units > FREQUENT / _FEWEST_DOCUMENTS)
-    changes[:, large] = _changes_of_logarithms(X[large], parts.of_documents(large), dtype)
-    return changes
-
-
-def _changes_to_first_order(X: Bags, parts: _Parts) -> Array:
-    """Return an approximation of :func:`_changes_of_logarithms` for frequent tokens of bags.
-
-    An entry is the sum of a document's units. So its square is the sum of their squares and of the
-    products of two units, for which the document has the mean shares of all units.
-    """
-    # 1) the squares of units
-    squares = replace(X, left=_squared(X.left), right=_squared(X.right))
-    # 2) the products of two units, for a document with a total of 1
-    document_totals = row_sums(X.left.data, X.left.indptr)
-    mean_shares = X.left.T @ safe_divide(1.0, document_totals) / len(document_totals)
-    products = np.square(X.right.T @ mean_shares) - squares.right.T @ np.square(mean_shares)
-    # 3) the changes of both totals, of which one has the document's part
-    both_changes = []
-    for totals in (parts.of_class, parts.of_others):
-        per_total = 1.0 / totals.T
-        sums = projections(squares, per_total)
-        sums += np.outer(per_total @ products, np.square(document_totals))
-        both_changes.append(-parts.units * sums)
-    return np.where(parts.is_of_class, *both_changes)
-
-
-def _squared(X: Any) -> Any:
-    """Return a CSR matrix with squared entries."""
-    return csr_of(np.square(X.data), X.indices, X.indptr, X.shape[1])
 
 
 def leave_one_out_log_odds(

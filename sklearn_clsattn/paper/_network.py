@@ -1,11 +1,14 @@
 r"""The paper's deeper ablations as a PyTorch module on bags of distinct tokens, and its training.
 
 ``docs/theory.md`` has the formulas. Equal tokens have equal states :math:`h_i`, so that distinct
-tokens with their weights are the whole document. Every output is linear in the :math:`h_i`, so the
-first layer's matrices A multiply single numbers per token, never embeddings: with
+tokens with their weights are the whole document. With a document's attention A between tokens in
+the first layer and q of ``<cls>`` in the last, the scores and what ``<cls>`` pools, o, are linear
+in the :math:`h_i`. So A multiplies single numbers per token, never embeddings: with
 :math:`r = E W_2^\top p`,
 
 .. math:: p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
+
+A is the softmax of :math:`E W_1 E^\top` plus the logarithms of the token weights.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 # A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
-# ... and so many entries at most, of tokens and of matrices of attention between them.
+# ... and so many tokens and, with two layers, pairs of tokens at most, unless one has more.
 _GROUP_TOKENS = 20_000
 _GROUP_PAIRS = 4_000_000
 _DOCUMENTS_AT_ONCE = 256  # where no gradient is computed
@@ -54,23 +57,23 @@ class PaddedDocuments:
 
 
 def pad_documents(X: Any, dtype: torch.dtype, device: torch.device | str) -> PaddedDocuments:
-    """Return the rows of a CSR matrix without stored zeros, the longest documents first."""
+    """Return the rows of `X`, CSR that stores no zeros, in groups of similar length."""
     order = np.argsort(-np.diff(X.indptr), kind="stable")
     X = X[order]
     lengths = np.diff(X.indptr)
     tokens, positions = np.unique(X.indices, return_inverse=True)
     groups = []
-    first = 0
-    while first < len(lengths):
+    start = 0
+    while start < len(lengths):
         # 1) how many documents are in the group
-        longest = int(lengths[first])
-        n_full = np.searchsorted(-lengths, -_FULLNESS * longest, side="right") - first
+        longest = int(lengths[start])
+        n_full = np.searchsorted(-lengths, -_FULLNESS * longest, side="right") - start
         size = max(longest, 1)
         limit = min(_GROUP_TOKENS // size, _GROUP_PAIRS // size**2)
-        last = first + min(int(n_full), max(1, limit))
+        stop = start + min(int(n_full), max(1, limit))
         # 2) their entries, padded
-        is_token = np.arange(longest) < lengths[first:last, None]
-        entries = slice(X.indptr[first], X.indptr[last])
+        is_token = np.arange(longest) < lengths[start:stop, None]
+        entries = slice(X.indptr[start], X.indptr[stop])
         padded_positions = np.zeros(is_token.shape, dtype=np.int64)
         padded_positions[is_token] = positions[entries]
         log_weights = np.full(is_token.shape, -np.inf)
@@ -80,7 +83,7 @@ def pad_documents(X: Any, dtype: torch.dtype, device: torch.device | str) -> Pad
             torch.from_numpy(log_weights).to(dtype).to(device),
         )
         groups.append(group)
-        first = last
+        start = stop
     return PaddedDocuments(order, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
 
 
@@ -96,8 +99,8 @@ class NetworkBatch:
 class AttentionNetwork(torch.nn.Module):
     """One or two layers of attention, with or without an MLP.
 
-    The embeddings E, p and output vectors of `start` are trained in place; `generator`, on the CPU,
-    draws the MLP's start.
+    `start` are E, (n_tokens, d), p, (d,), and the output vectors, (n_outputs, d), which are trained
+    in place; `generator`, on the CPU, draws the MLP's start.
     """
 
     def __init__(
@@ -116,11 +119,11 @@ class AttentionNetwork(torch.nn.Module):
         self.mlp = mlp
         self.E, self.p, self.v = map(torch.nn.Parameter, start)
         self.intercept = None if intercept is None else torch.nn.Parameter(intercept.clone())
-        self.layers = torch.nn.ParameterDict()
+        self.layers = torch.nn.ParameterDict()  # whose tensors become parameters
         dim = len(self.p)
         if n_layers == 2:
             identity = torch.eye(dim).to(self.E)
-            self.layers["first_key_query"] = 0 * identity
+            self.layers["first_key_query"] = torch.zeros_like(identity)  # uniform attention
             self.layers["second_key_query"] = identity
         if mlp:
             shape = dim, dim
@@ -131,10 +134,10 @@ class AttentionNetwork(torch.nn.Module):
             self.layers["hidden_output"] = out.to(self.E)
 
     def forward(self, documents: PaddedDocuments) -> torch.Tensor:
-        """Return the outputs f, (n_documents, n_outputs), in the order of the documents."""
-        # 1) attention, which pools embeddings for the MLP, and else numbers of one per output
+        """Return the outputs f, (n_documents, n_outputs), in the padded documents' order."""
+        # 1) attention, which pools embeddings for the MLP, else one number per output
         rows = self.E.index_select(0, documents.tokens)
-        scores = rows @ self._direction()
+        scores = rows @ self._direction()  # r of the module's docstring
         pooled_rows = rows if self.mlp else rows @ self.v.T
         pooled = []
         for positions, log_weights in documents.groups:
@@ -159,20 +162,18 @@ class AttentionNetwork(torch.nn.Module):
         logits = scores[positions] + log_weights
         # 1) r + A r: scores after the first layer
         if self.n_layers == 2:
-            keys = F.embedding(positions, rows)
-            tables = keys @ self.layers["first_key_query"] @ keys.transpose(1, 2)
-            tables = torch.softmax(tables + log_weights[:, None], dim=2)
-            attended_scores = tables @ scores[positions][:, :, None]
+            embeddings = F.embedding(positions, rows)
+            A = embeddings @ self.layers["first_key_query"] @ embeddings.transpose(1, 2)
+            A = torch.softmax(A + log_weights[:, None], dim=2)
+            attended_scores = A @ scores[positions][:, :, None]
             logits = logits + attended_scores[:, :, 0]
         # 2) attention q of the last layer
         if self.cls_weight:
             cls = logits.new_full((len(logits), 1), self.cls_weight).log()
             logits = torch.cat([logits, cls], dim=1)
-        attention = torch.softmax(logits, dim=1)[:, None, : positions.shape[1]]
+        q = torch.softmax(logits, dim=1)[:, None, : positions.shape[1]]
         # 3) q + A' q
-        if self.n_layers == 2:
-            attention = attention + attention @ tables
-        return attention
+        return q + q @ A if self.n_layers == 2 else q
 
     def _direction(self) -> torch.Tensor:
         """Return W_2' p, (d,), or p: its product with a token's embedding is its score."""
@@ -197,18 +198,18 @@ class AttentionNetwork(torch.nn.Module):
             yield self.make_batch(documents[rows[first : first + _DOCUMENTS_AT_ONCE]])
 
     def backward(self, batch: NetworkBatch, weight: float) -> float:
-        """Set the gradients of the loss over a weight, and return this loss."""
+        """Add the gradients of the loss, divided by a weight; return this loss."""
         loss = self._loss(batch) / weight
         loss.backward()
         return float(loss.detach())
 
     @torch.no_grad()
     def sum_of_losses(self, batch: NetworkBatch) -> float:
-        """Return the sum of the documents' losses."""
+        """Return the weighted sum of the documents' losses."""
         return float(self._loss(batch))
 
     def _loss(self, batch: NetworkBatch) -> torch.Tensor:
-        """Return the sum of the documents' losses, ()."""
+        """Return the weighted sum of the documents' losses, ()."""
         outputs = self(batch.documents).to(torch.float64)
         if outputs.shape[1] == 1:
             losses = -F.logsigmoid(batch.targets * outputs)[:, 0]
@@ -220,7 +221,7 @@ class AttentionNetwork(torch.nn.Module):
     def to_numpy(self) -> FittedNetwork:
         """Return the present network as copies in NumPy."""
         intercept = self.v.new_zeros(len(self.v)) if self.intercept is None else self.intercept
-        matrix = self.E.cpu().numpy().copy()
+        embeddings = self.E.cpu().numpy().copy()
         layers = {}
         for name, layer in self.layers.items():
             layers[name] = layer.cpu().numpy().copy()
@@ -230,7 +231,7 @@ class AttentionNetwork(torch.nn.Module):
             intercept=to_array(intercept),
             cls_weight=self.cls_weight,
             cls_score=0.0 if self.cls_weight else -np.inf,
-            embeddings=StoredEmbeddings(to_array(self.p), to_array(self.v), matrix),
+            embeddings=StoredEmbeddings(to_array(self.p), to_array(self.v), embeddings),
             n_layers=self.n_layers,
             mlp=self.mlp,
             layers=layers,
@@ -258,7 +259,7 @@ def fit_network(documents: Documents, classifier: Any, options: FitOptions) -> F
         n_layers=classifier.n_layers,
         mlp=classifier.mlp,
         cls_weight=documents.statistics.cls_weight if classifier.attend_cls else 0.0,
-        generator=torch.Generator().manual_seed(options.seed + 1),
+        generator=torch.Generator().manual_seed(options.seed + 1),  # other numbers than E's
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
     return train(network, optimizer, labelled(trained_on), held_out, classifier, options)
