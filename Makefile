@@ -113,6 +113,7 @@ test-roundings: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run --reviews $(REVIEWS) $(if $(FAST),--fast)
+	$(BIN)/python -m benchmarks.bench_threads --reviews $(REVIEWS) $(if $(FAST),--rows 1000 --runs 1)
 	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
 	$(if $(wildcard $(EXPLORE)),$(BIN)/python -m benchmarks.teacher --explore $(EXPLORE) $(if $(FAST),--seeds 1 --labels 100))
 

@@ -15,12 +15,13 @@ _PACKAGES = ("sklearn-clsattn", "scikit-learn", "numpy", "scipy", "torch")
 
 
 def describe() -> dict[str, Any]:
-    """Return processor, memory, versions, threads and load."""
+    """Return processor, its instructions, memory, versions, threads and load."""
     import torch
 
     pools = threadpoolctl.threadpool_info()
     return {
         "cpu": _cpu_model(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),  # such as AVX2 or AVX512
         "cores": joblib.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
@@ -37,9 +38,10 @@ def describe() -> dict[str, Any]:
 def summary(machine: dict[str, Any]) -> str:
     """Return the description as a line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    processor = f"{machine['cpu']} ({machine['instructions']}), {machine['cores']} cores"
+    system = f"{machine['memory_gib']:g} GiB, {machine['system']}"
     return (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"{machine['system']}; Python {machine['python']}, {versions}; "
+        f"{processor}, {system}; Python {machine['python']}, {versions}; "
         f"PyTorch on {machine['torch_threads']} threads, BLAS on {machine['blas_threads']}."
     )
 

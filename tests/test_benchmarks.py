@@ -12,6 +12,7 @@ from benchmarks import (
     bench_counting,
     bench_explanations,
     bench_scale,
+    bench_threads,
     bench_tokens,
     long_texts,
     many_classes,
@@ -54,7 +55,15 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for module in (bench_counting, bench_scale, bench_tokens, long_texts, many_classes, peers):
+    for module in (
+        bench_counting,
+        bench_scale,
+        bench_threads,
+        bench_tokens,
+        long_texts,
+        many_classes,
+        peers,
+    ):
         # A process takes seconds to start.
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
@@ -89,6 +98,11 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
         bench_counting.main,
         [*NONE, "--rows", "40", "--runs", "1"],
         titles(bench_counting.TASKS),
+    ),
+    "threads": (
+        bench_threads.main,
+        [*NONE, "--rows", "150", "--runs", "1"],
+        ["tiny"],
     ),
     "tokens": (bench_tokens.main, [*NONE, "--rows", "40"], ["here", "re.findall"]),
     "explanations": (
