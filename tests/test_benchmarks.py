@@ -1,6 +1,7 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
+import sys
 from functools import cache
 
 import numpy as np
@@ -55,16 +56,8 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for module in (
-        bench_counting,
-        bench_scale,
-        bench_threads,
-        bench_tokens,
-        long_texts,
-        many_classes,
-        peers,
-    ):
-        # A process takes seconds to start.
+    for name in IN_PROCESSES:  # which take seconds to start
+        module = sys.modules[BENCHMARKS[name][0].__module__]
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
     return tmp_path
@@ -111,6 +104,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
         ["a tiny problem"],
     ),
 }
+IN_PROCESSES = ("memory", "peers", "classes", "long texts", "counts", "threads", "tokens")
 WRITING = ("run", "peers", "thousand", "counts", "explanations")
 
 

@@ -181,7 +181,7 @@ def replaced_by_folder(path):
 
 def replaced_by_pipe(path):  # which is not waited for
     if not hasattr(os, "mkfifo"):
-        pytest.skip("there are no pipes")
+        pytest.skip("Windows has no named pipes")
     path.unlink()
     os.mkfifo(path)
 

@@ -56,7 +56,7 @@ _HYPHENS = "\u02d7\u2010\u2011\u2012\u2013\u2043\u2212\ufe63\uff0d"
 
 
 def _replacements() -> dict[str, str]:
-    """Return what each sign of step 2 becomes."""
+    """Return the replacement of each sign, by the sign (step 2 of the module's docstring)."""
     # 1) apostrophes, quotation marks and hyphens
     signs = dict.fromkeys(_APOSTROPHES, "'")
     for breathing in _BREATHINGS_WITH_ACCENT:
