@@ -22,6 +22,7 @@ _CELLS = np.array([max(n.bit_length() - 1, 0) for n in range(_FAR + 1)], dtype=n
 
 BREAK = re.compile(r"[.!?;:,\n]")
 NEW_LINE = re.compile(r"\n")
+_BLOCK = 1 << 17  # tokens whose positions are found together
 
 
 @dataclass(frozen=True)
@@ -57,33 +58,41 @@ def token_positions(
     A word has none before it where a break is in between, or the word before has one. In tokens
     `with_punctuation`, no break but a new line is between two.
     """
-    n_tokens = len(tokens.ids)
-    lengths = np.diff(tokens.indptr)
-    # 1) the distances from the start and from the end
-    first_tokens = np.repeat(tokens.indptr[:-1], lengths)
-    position = np.arange(n_tokens) - first_tokens
-    remaining = np.repeat(lengths, lengths) - position
-    # 2) the word before, unless it has a break
     number_of_word = look_up(tokens.words, numbers)
     has_break = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
     number_of_word[has_break] = -1
-    previous = np.full(n_tokens, -1, dtype=np.int32)
-    previous[1:] = number_of_word[tokens.ids[:-1]]
-    previous[position == 0] = -1
-    # 3) the breaks between words; texts stand one after the other
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
-    origins = np.cumsum(sizes) - sizes
     between = NEW_LINE if with_punctuation else BREAK
-    breaks = []
-    for origin, text in zip(origins.tolist(), texts, strict=True):
-        for match in between.finditer(text):
-            breaks.append(origin + match.start())
-    # 4) no word before the tokens after them
-    starts = tokens.starts + np.repeat(origins, lengths)
-    after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
-    is_token = after < n_tokens  # no token follows the last breaks
-    previous[after[is_token]] = -1
-    return TokenPositions(_cells(position + 1), _cells(remaining), previous)
+    n_tokens = len(tokens.ids)
+    from_start = np.empty(n_tokens, dtype=np.int8)
+    from_end = np.empty(n_tokens, dtype=np.int8)
+    previous = np.empty(n_tokens, dtype=np.int32)
+    for documents, here, indptr in tokens.blocks(_BLOCK):
+        # 1) the distances from the start and from the end
+        lengths = np.diff(indptr)
+        position = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        from_start[here] = _cells(position + 1)
+        from_end[here] = _cells(np.repeat(lengths, lengths) - position)
+        # 2) the word before, but not across documents and breaks
+        word_before = number_of_word[tokens.ids[here]]
+        word_before[1:] = word_before[:-1].copy()
+        word_before[position == 0] = -1
+        starts = tokens.starts[here]
+        word_before[_after_breaks(starts, indptr, texts[documents], between)] = -1
+        previous[here] = word_before
+    return TokenPositions(from_start, from_end, previous)
+
+
+def _after_breaks(
+    starts: Ids, indptr: Integers, texts: Sequence[str], between: re.Pattern[str]
+) -> Integers:
+    """Return the first token after each break in texts, whose tokens start there, (n_breaks,)."""
+    tokens = []
+    for first, last, text in zip(indptr[:-1].tolist(), indptr[1:].tolist(), texts, strict=True):
+        breaks = [match.start() for match in between.finditer(text)]
+        if breaks:
+            after = first + np.searchsorted(starts[first:last], breaks, side="right")
+            tokens.append(after[after < last])  # no token follows the last breaks
+    return np.concatenate([np.zeros(0, dtype=np.int64), *tokens])
 
 
 def _cells(distances: Integers) -> NDArray[np.int8]:
