@@ -269,10 +269,11 @@ def _words_and_punctuation(
     symbols: Symbols, alphabet: Alphabet, scripts: bool
 ) -> tuple[Integers, Integers]:
     """Return the starts and stops of words and of single signs, each (n_tokens,)."""
-    is_word = alphabet.matches(r"\w")[symbols]
-    joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
     if scripts:
-        is_word, joins = _clusters(symbols, alphabet, is_word)
+        is_word, joins = _clusters(symbols, alphabet)
+    else:
+        is_word = alphabet.matches(r"\w")[symbols]
+        joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
     is_apostrophe = alphabet.matches("['’]")[symbols]
     is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
     is_sign = (symbols > SKIPPED) & ~is_word
@@ -283,9 +284,7 @@ def _words_and_punctuation(
     return starts, stops
 
 
-def _clusters(
-    symbols: Symbols, alphabet: Alphabet, is_word: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _clusters(symbols: Symbols, alphabet: Alphabet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which characters are in words, by clusters, and which join the one before them.
 
     Clusters of scripts such as Chinese, pictographs and keycaps are signs.
@@ -294,7 +293,7 @@ def _clusters(
     characters = "".join(alphabet.characters[SKIPPED + 1 :])
     classes = np.append([BREAK, BREAK], classes_of(characters)).astype(np.uint8)
     is_sign = alphabet.matches(ALONE.pattern) | (classes == PICTOGRAPH)
-    is_word = is_word & ~is_sign[symbols]
+    is_word = (alphabet.matches(r"\w") & ~is_sign)[symbols]
     is_joining = may_join(classes)
     if not (is_joining.any() and is_joining[symbols].any()):
         return is_word, np.zeros(len(symbols), dtype=bool)
