@@ -60,7 +60,6 @@ TINY = {
     (_symbols, "_MAX_READS"): 2,
     (_ngrams, "_CHUNK"): 3,
     (_ngrams, "_MAX_TABLE"): 1,
-    (_ngrams, "_MAX_BITS"): 2,
     (characters, "_CHUNK"): 2,
 }
 FAST = [

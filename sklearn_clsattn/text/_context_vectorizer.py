@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
 from .._core.threads import ThreadLimit, in_background, stream_in_threads
-from .._matrices import as_configured, index_type
+from .._matrices import as_configured, sums_by_entry
 from .._pickling import SavedMixin, public
 from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
 from .._targets import Targets
@@ -595,8 +595,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
         """Return the gates of the n-grams that start at each token, (n_orders, n_tokens)."""
-        scores = self.start_scores_[:, positions.from_start]
-        scores += self.end_scores_[:, positions.from_end]
+        # The scores of both distances, (n_orders, N_CELLS, N_CELLS).
+        by_distances = self.start_scores_[:, :, np.newaxis] + self.end_scores_[:, np.newaxis, :]
+        scores = by_distances[:, positions.from_start, positions.from_end]
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
@@ -628,20 +629,24 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """
         dtype = np.result_type(self.dtype, np.complex64)
         by_length = self._units(words, numbers)
-        orders = [one.order for one in by_length]
+        n_units = len(self.vocabulary_) if numbers is None else len(numbers)
 
         def part(block: tuple[slice, slice, Integers]) -> RowsPart:
-            _, here, indptr = block
-            gates = self._gates(words.positions[here])[orders].T
-            units = np.stack([one.units[here] for one in by_length], axis=1)
-            is_unit = units >= 0
-            values = (1.0 + 1j * gates[is_unit]).astype(dtype)
-            ends = np.append(0, np.cumsum(is_unit.sum(axis=1)))[indptr]
-            kind = index_type(int(ends[-1]))
-            arrays = values, units[is_unit].astype(kind), ends.astype(kind)
-            shape = len(ends) - 1, int(units.max(initial=0)) + 1
-            sums = sparse.csr_array(arrays, shape=shape)
-            sums.sum_duplicates()
+            documents, here, indptr = block
+            n_rows = documents.stop - documents.start
+            rows_of_tokens = np.repeat(np.arange(n_rows, dtype=np.int32), np.diff(indptr))
+            gates_of_orders = self._gates(words.positions[here])
+            rows = []
+            units = []
+            gates = []
+            for one in by_length:
+                is_unit = one.units[here] >= 0
+                rows.append(rows_of_tokens[is_unit])
+                units.append(one.units[here][is_unit])
+                gates.append(gates_of_orders[one.order][is_unit])
+            values = (1.0 + 1j * np.concatenate(gates)).astype(dtype)
+            shape = n_rows, n_units
+            sums = sums_by_entry(values, np.concatenate(rows), np.concatenate(units), shape)
             return _gated(sums), sums.indices, sums.indptr[1:]
 
         return stream_in_threads(part, words.tokens.blocks(_BLOCK))

@@ -84,13 +84,13 @@ def gather_evidence(
 
     # 4) sums by position
     shape = len(words.columns), N_CELLS, N_CELLS, n_previous + 1
-    row, entry, code = _occurrences(bag, words, is_used, shape)
-    code, distinct_codes = pd.factorize(code)
+    positions = _positions_by_entry(words, is_used, shape, bag.shape)
+    code, distinct_codes = pd.factorize(positions.data)
     code = code.astype(np.int32)
-    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows)))).astype(np.int32)
+    occurrences_of_entries = counts[rows].data.astype(np.intp)
 
     def by_position(values: Array) -> Any:
-        arrays = values[entry], code, indptr
+        arrays = np.repeat(values, occurrences_of_entries), code, positions.indptr
         return sparse.csr_array(arrays, shape=(len(rows), len(distinct_codes)))
 
     return GateEvidence(
@@ -118,11 +118,15 @@ def _within_limit(
     return np.asarray(is_positive & (before < limit)[groups])
 
 
-def _occurrences(
-    bag: Any, words: Words, is_used: NDArray[np.bool_], shape: tuple[int, int, int, int]
-) -> tuple[Numbers, Numbers, Numbers]:
-    """Return row and entry in a bag, and position, of all occurrences in the documents in use.
+def _positions_by_entry(
+    words: Words,
+    is_used: NDArray[np.bool_],
+    shape: tuple[int, int, int, int],
+    shape_of_bag: tuple[int, int],
+) -> Any:
+    """Return the positions of all occurrences in the bag of the documents in use, CSR.
 
+    In each row, occurrences are in the order of their columns, those of an entry one after another.
     A position is the index, in an array of a `shape`, of the n-gram's order, the cells of its
     distances from the start and from the end, and the word before, the last for none.
     """
@@ -134,14 +138,10 @@ def _occurrences(
     previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
     cells = positions.from_start, positions.from_end
     code = np.ravel_multi_index((order, *cells, previous), shape)
-    # The entries are sorted by row and column.
-    row_of_document = np.cumsum(is_used) - 1
-    row = row_of_document[documents[tokens]][at]
-    n_columns = np.int64(bag.shape[1])
-    row_of_entry = np.repeat(np.arange(bag.shape[0]), np.diff(bag.indptr))
-    keys_of_entries = row_of_entry * n_columns + bag.indices
-    entry = np.searchsorted(keys_of_entries, row * n_columns + columns[at, order])
-    return row, entry, code
+    row_sizes = np.bincount(documents[tokens][at], minlength=len(is_used))[is_used]
+    indptr = np.append(0, np.cumsum(row_sizes)).astype(np.int32)
+    arrays = code, columns[at, order], indptr
+    return sparse.csr_array(arrays, shape=shape_of_bag).tocsc().tocsr()
 
 
 def _scores_of_positions(codes: Numbers, shape: tuple[int, int, int, int]) -> Any:

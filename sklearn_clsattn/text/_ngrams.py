@@ -1,8 +1,7 @@
 """Counting word n-grams from token numbers, and looking up the columns of a vocabulary.
 
 The key of an n-gram is the number of its prefix, the first n - 1 words, times the number of words,
-plus the number of its last word. Packed with the document into one integer, keys are sorted and
-counted.
+plus the number of its last word.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._core.threads import stream_in_threads
-from .._matrices import index_type
+from .._matrices import index_type, sums_by_entry
 from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Ids, Tokens, look_up
@@ -27,7 +26,6 @@ from ._tokens import Ids, Tokens, look_up
 # Occurrences that are processed together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
 _MAX_TABLE = 1 << 22  # keys below this are looked up in a table
-_MAX_BITS = 63  # of a packed integer
 
 # Entries, their columns, and the ends of the rows of a part of a CSR matrix.
 RowsPart = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -201,22 +199,19 @@ class NgramColumns:
     ) -> RowsPart:
         """Return the counts of terms in the documents `rows`, with these words, (n_tokens,)."""
         min_n, max_n = ngram_range
-        bits = self.n_columns.bit_length()
-        # Row and column are packed into one integer.
-        row = (documents.astype(np.int64) - rows.start) << bits
-        packed = []
+        documents = documents - rows.start
+        rows_of_terms = []
+        columns_of_terms = []
         for n, columns in enumerate(self._starting_at(ids, documents, max_n), start=1):
             if n >= min_n:
-                packed.append((row | columns)[columns >= 0])
-        occurrences = np.concatenate(packed)
-        occurrences.sort()
-        starts, counts = _runs(occurrences)
-        # Entries of the matrix are runs of equal integers.
-        entries = occurrences[starts]
-        entry_rows = entries >> bits
-        entry_columns = entries & ((1 << bits) - 1)
-        row_sizes = np.bincount(entry_rows, minlength=rows.stop - rows.start)
-        return counts, entry_columns, np.cumsum(row_sizes)
+                is_term = columns >= 0
+                rows_of_terms.append(documents[is_term])
+                columns_of_terms.append(columns[is_term])
+        row = np.concatenate(rows_of_terms)
+        column = np.concatenate(columns_of_terms)
+        ones = np.ones(len(row), dtype=np.int32)
+        counts = sums_by_entry(ones, row, column, (rows.stop - rows.start, self.n_columns))
+        return counts.data, counts.indices, counts.indptr[1:]
 
     def _word_numbers(self, tokens: Tokens) -> Ids:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
@@ -273,7 +268,7 @@ class _NgramWalk:
     ids : (n_occurrences,), the numbers of words, -1 for unknown ones
     documents : (n_occurrences,), the document of each token
     prefixes : (n_occurrences,), the number of the n - 1 words from each token on, -1 for none
-    bound : the least integer above all keys
+    n_prefixes : the number of distinct prefixes
     """
 
     def __init__(self, ids: Ids, documents: Ids, n_words: int) -> None:
@@ -281,8 +276,13 @@ class _NgramWalk:
         self.documents = documents
         self.n_words = n_words
         self.n = 1
-        self.bound = n_words
+        self.n_prefixes = 1
         self.prefixes: Ids = np.zeros(len(ids), dtype=np.int32)
+
+    @property
+    def bound(self) -> int:
+        """The least integer above all keys."""
+        return self.n_prefixes * self.n_words
 
     def blocks(self) -> Iterator[slice]:
         """Yield blocks of the tokens where n-grams can start."""
@@ -301,10 +301,25 @@ class _NgramWalk:
         keys[is_none] = -1
         return keys
 
-    def distinct_keys(self) -> Integers:
-        """Return the keys of all n-grams, ascending, (n_distinct,)."""
-        keys = stream_in_threads(self.keys, self.blocks())
-        return np.unique(np.concatenate([[-1], *keys]))[1:]
+    def sorted_ngrams(self, n_documents: int) -> tuple[Ids, Ids, Ids]:
+        """Return all n-grams' prefixes, last words and documents, sorted by them, (n_ngrams,)."""
+        n_starts = max(len(self.ids) - self.n + 1, 0)
+        first = slice(n_starts)
+        last = slice(len(self.ids) - n_starts, None)
+        is_ngram = (self.prefixes[first] >= 0) & (self.ids[last] >= 0)
+        is_ngram &= self.documents[first] == self.documents[last]
+        sizes = np.bincount(self.documents[first][is_ngram], minlength=n_documents)
+        indptr = np.append(0, np.cumsum(sizes)).astype(index_type(len(self.ids)))
+        arrays = self.prefixes[first][is_ngram], self.ids[last][is_ngram], indptr
+        # Conversion to columns keeps the order within a column. So the first one sorts by the last
+        # word and document, and the second by prefix, last word and document.
+        by_document = sp.csr_array(arrays, shape=(n_documents, self.n_words))
+        by_word = by_document.tocsc()
+        arrays = by_word.indices, by_word.data, by_word.indptr
+        by_prefix = sp.csr_array(arrays, shape=(self.n_words, self.n_prefixes)).tocsc()
+        numbers = np.arange(self.n_prefixes, dtype=np.int32)
+        prefixes = np.repeat(numbers, np.diff(by_prefix.indptr))
+        return prefixes, by_prefix.indices, by_prefix.data
 
     def advance(self, lookup: Lookup, n_ngrams: int) -> None:
         """Advance to n-grams of one more word, given the numbers of the `n_ngrams` present ones."""
@@ -316,7 +331,7 @@ class _NgramWalk:
         for _ in stream_in_threads(look_up_block, self.blocks()):
             pass
         self.prefixes = prefixes
-        self.bound = n_ngrams * self.n_words
+        self.n_prefixes = n_ngrams
         self.n += 1
 
 
@@ -342,56 +357,38 @@ def _count_keys(
 
     Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
     """
-    bits = n_documents.bit_length()
-    distinct = None  # the keys by number, where keys are too large to be packed
-    if walk.bound.bit_length() + bits > _MAX_BITS:
-        distinct = walk.distinct_keys()
-        number_of_key = _lookup(distinct, walk.bound)
-
-    # 1) key and document of each n-gram, packed into one integer and sorted
-    def pack(block: slice) -> Integers:
-        keys = walk.keys(block)
-        if distinct is not None:
-            keys = number_of_key(keys).astype(np.int64)
-        return ((keys << bits) | walk.documents[block])[keys >= 0]
-
-    packed = np.empty(len(walk.ids), dtype=np.int64)
-    n_packed = 0
-    for present in stream_in_threads(pack, walk.blocks()):
-        packed[n_packed : n_packed + len(present)] = present
-        n_packed += len(present)
-    occurrences = packed[:n_packed]
-    occurrences.sort()
-    # 2) entries of the matrix, which are runs of equal integers
-    entry_starts, counts = _runs(occurrences)
-    entries = occurrences[entry_starts]
-    entry_keys = entries >> bits
-    # 3) n-grams, which are runs of entries with equal keys
-    ngram_starts, frequencies = _runs(entry_keys)
+    # 1) entries of the matrix, which are runs of the same n-gram in the same document
+    prefixes, last_words, documents = walk.sorted_ngrams(n_documents)
+    is_new_ngram = _differs(prefixes) | _differs(last_words)
+    is_new_entry = is_new_ngram | _differs(documents)
+    entry_starts = np.flatnonzero(is_new_entry)
+    counts = np.diff(entry_starts, append=len(documents))
+    # 2) n-grams, which are runs of entries
+    ngram_starts = np.flatnonzero(is_new_ngram[entry_starts])
+    frequencies = np.diff(ngram_starts, append=len(entry_starts))
     is_frequent = frequencies >= low
     is_common = frequencies <= high
+    # 3) the entries of the n-grams that are counted, in small types
     is_counted = is_frequent & is_common
     is_kept = np.repeat(is_counted, frequencies)
     counts = counts[is_kept]
-    documents = entries[is_kept] & ((1 << bits) - 1)
-    ends = np.cumsum(frequencies[is_counted])
-    # 4) in small types
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
+    documents = documents[entry_starts[is_kept]]
+    ends = np.cumsum(frequencies[is_counted])
     indptr = np.append(0, ends).astype(index_type(len(counts)))
-    arrays = counts, documents.astype(np.int32), indptr
+    arrays = counts, documents, indptr
     by_column = sp.csc_array(arrays, shape=(n_documents, len(ends)))
-    frequent_keys = entry_keys[ngram_starts[is_frequent]]
-    if distinct is not None:
-        frequent_keys = distinct[frequent_keys]
-    return frequent_keys, is_common[is_frequent], by_column
+    # 4) keys
+    examples = entry_starts[ngram_starts[is_frequent]]
+    keys = prefixes[examples].astype(np.int64) * walk.n_words + last_words[examples]
+    return keys, is_common[is_frequent], by_column
 
 
-def _runs(values: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Return the starts and lengths of runs of equal values, each (n_runs,)."""
-    is_start = np.ones(len(values), dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=is_start[1:])
-    starts = np.flatnonzero(is_start)
-    return starts, np.diff(starts, append=len(values))
+def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each value differs from the one before, as the first does, (n_values,)."""
+    differs = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs
 
 
 def stack_rows(parts: Iterable[RowsPart], n_documents: int, dtype: Any) -> RowsPart:
