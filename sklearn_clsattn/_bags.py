@@ -89,6 +89,34 @@ class Bags:
             selected.row_lengths = self.row_lengths[rows]
         return selected
 
+    def without_single_columns(self) -> tuple[NDArray[Any], NDArray[Any], Bags]:
+        """Return a column of each unit that no other unit has, its weight, and the remaining bags.
+
+        Columns and weights are (n_units,), both 0 for a unit without such a column.
+        """
+        right = self.right
+        n_units, n_columns = right.shape
+        n_units_of_columns = np.bincount(right.indices, minlength=n_columns)
+        is_single = n_units_of_columns[right.indices] == 1
+        # 1) the first of each unit
+        singles = np.flatnonzero(is_single)
+        units = np.repeat(np.arange(n_units), np.diff(right.indptr))[singles]
+        is_first = np.diff(units, prepend=-1) > 0
+        units = units[is_first]
+        entries = singles[is_first]
+        columns = np.zeros(n_units, dtype=right.indices.dtype)
+        columns[units] = right.indices[entries]
+        weights = np.zeros(n_units, dtype=right.dtype)
+        weights[units] = right.data[entries]
+        # 2) all other entries
+        is_other = np.ones(right.nnz, dtype=bool)
+        is_other[entries] = False
+        n_others_before = np.append(0, np.cumsum(is_other))
+        indptr = n_others_before[right.indptr].astype(right.indptr.dtype)
+        arrays = right.data[is_other], right.indices[is_other], indptr
+        others = sp.csr_array(arrays, shape=right.shape)
+        return columns, weights, Bags(self.left, others, self.units)
+
     def multiplied(self) -> sp.csr_array:
         """Return the product, with the entries of each row sorted by column."""
         product = sp.csr_array(self.left @ self.right)

@@ -250,12 +250,32 @@ def test_the_curvature_by_vectors_is_exact_where_training_starts(cls_weight):
         assert curvature == pytest.approx((below - 2 * here + above) / h**2, rel=1e-5)
 
 
+# Of 7 units: one column alone, two, none, and no columns at all; others in several units.
+UNITS_WITH_COLUMNS = np.array(
+    [
+        [1.0, 0, 0, 0, 0, 0.5, 0, 0],
+        [0, 2.0, 1.5, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0.3, 0.6, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 1.0, 0, 0, 0.3, 0.3],
+        [0, 0, 0, 0, 1.0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0.3, 0, 0.3],
+    ]
+)
+
+
+@pytest.mark.parametrize("kind", ["counts", "bags"])
 @pytest.mark.parametrize("n_labels", [2, 4, "several"])
-def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels):
+def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels, kind):
     """Some documents stand several times, with the same class or others, and some weigh 0."""
     rng = np.random.default_rng(0)
     X = sp.csr_array(counts(0, 24, 7))
     X = sp.csr_array(sp.vstack([X, X[:5], X[3:9], X[3:4]]))
+    dense = X.toarray()
+    if kind == "bags":
+        right = sp.csr_array(UNITS_WITH_COLUMNS)
+        X = Bags(X, right, np.arange(7).astype(object))
+        dense = dense @ UNITS_WITH_COLUMNS
     weights = rng.uniform(0.5, 2.0, 36)
     if n_labels == "several":
         Y = rng.integers(0, 2, (36, 3))
@@ -271,8 +291,8 @@ def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels):
     left_out, present = LeftOut.with_copies(given, weights, groups)[groups], weights > 0
     left_out = LeftOut(left_out.by_class * present[:, None], left_out.total * present)
     found = evidence_without(X, left_out, totals)
-    for i, row in enumerate(X.toarray()):
-        odds = [slow_log_odds(X, codes, weights, n, i) for codes, n in problems]
+    for i, row in enumerate(dense):
+        odds = [slow_log_odds(sp.csr_array(dense), codes, weights, n, i) for codes, n in problems]
         assert_allclose(found[i], np.vstack(odds) @ row, rtol=1e-8, atol=1e-8)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from .._bags import Bags
-from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums, row_totals, safe_divide
+from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, row_totals, safe_divide
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals
@@ -146,7 +146,7 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
 
     `X` is a canonical CSR matrix, or bags. The totals may be those of more documents than these.
     """
-    from .threads import blocks_in_threads
+    from .threads import blocks_in_threads, in_threads
 
     n_tokens = X.shape[1]
     n_outputs = totals.n_outputs
@@ -157,20 +157,20 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
     whole = (1.0 - _ROUNDING) * left_out.total[:, None]
     is_mixed = ((by_class > 0) & (by_class < whole)).any(axis=1)
     weights = np.where(is_mixed, 0.0, left_out.total)
+    left_out_units = (weights * _unit_per_document(X, totals)).astype(dtype)
     # 2) of every output: the tokens' totals in the other classes, then in its own
     totals_of_others = totals.rest[:, first:].T
     totals_of_class = totals.smoothed[:, first:].T
     tables = np.hstack([totals_of_others, totals_of_class], dtype=dtype, casting="same_kind")
     log_odds = np.ascontiguousarray(totals.log_odds().T)
-    sums = np.empty((n_outputs, X.shape[0]))
+    sums = np.stack([X @ log_odds[k] for k in range(n_outputs)])
 
-    def add_up_block(block: tuple[slice, Any]) -> None:
+    def add_changes(block: tuple[slice, Any]) -> None:
         # The copies of a document that is not mixed are all of a class, or none is: so every
         # output's log-odds lose something above or below the fraction, and one logarithm is enough.
         rows, part = block
         lengths = np.diff(part.indptr)
-        units = weights[rows] * _unit_per_document(part, totals)
-        left_out_of_totals = np.repeat(units.astype(dtype), lengths)
+        left_out_of_totals = np.repeat(left_out_units[rows], lengths)
         left_out_of_totals *= part.data
         for k in range(n_outputs):
             # 3) the share of each total that is left without the document
@@ -181,15 +181,26 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
             np.divide(left_out_of_totals, kept, out=kept)
             np.subtract(1.0, kept, out=kept)
             np.maximum(kept, _SMALLEST_SHARE, out=kept)
-            # 4) the sums of log-odds, and their changes by it
+            # 4) the changes of log-odds by it
             np.log(kept, out=kept)
             kept *= part.data
             changes = row_sums(kept, part.indptr)
-            signed_changes = np.where(is_of_class, changes, -changes)
-            sums[k, rows] = part @ log_odds[k] + signed_changes
+            sums[k, rows] += np.where(is_of_class, changes, -changes)
 
     # The tables of several outputs take memory too, so blocks are half as large.
-    blocks_in_threads(add_up_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
+    n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
+    products = X
+    if isinstance(X, Bags):
+        # Entries of the columns of a single unit need no product: nothing is added up.
+        columns, factors, products = X.without_single_columns()
+
+        def multiply_and_add(block: tuple[slice, Any]) -> None:
+            rows, left = block
+            entries = left.data * factors[left.indices]
+            add_changes((rows, csr_of(entries, columns[left.indices], left.indptr, n_tokens)))
+
+        in_threads(multiply_and_add, row_blocks(X.left, n_entries))
+    blocks_in_threads(add_changes, products, n_entries)
     # 5) the sums of documents whose copies are of several classes
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
