@@ -61,7 +61,7 @@ from ._tokens import (
     tokens_of_pattern,
     tokens_of_tokenizer,
 )
-from ._units import UnitNumbers, units_of
+from ._units import SpelledWords, UnitNumbers, units_of
 from ._word_vectors import WordVectors, side_by_side, vectors_of
 
 # Word n-grams never have two spaces in a row.
@@ -313,25 +313,27 @@ class ContextVectorizer(  # type: ignore[call-arg]
             As in :meth:`transform`.
         """
         with fit_task(self, raw_documents, y, sample_weight):
-            words = self._learn(raw_documents, y, sample_weight, unlabeled)
+            words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
         if self.word_vectors_ is not None:
             warn_user(
                 "The matrix does not have the word vectors: use make_text_classifier(), or call "
                 "fit and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
                 "classifier's fit."
             )
-        return _plain(self._bags(words.tokens.n_documents, [words]))
+        return _plain(self._bags(words.tokens.n_documents, [words], numbers))
 
     @all_or_nothing
     def _fit_bags(
         self, raw_documents: Any, y: Any = None, sample_weight: Any = None, unlabeled: Any = None
     ) -> Any:
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
-        words = self._learn(raw_documents, y, sample_weight, unlabeled)
-        return self._bags(words.tokens.n_documents, [words])
+        words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
+        return self._bags(words.tokens.n_documents, [words], numbers)
 
-    def _learn(self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any) -> Words:
-        """Learn features and gates; return the words of the documents."""
+    def _learn(
+        self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
+    ) -> tuple[Words, UnitNumbers | None]:
+        """Learn features and gates; return the words of the documents, and numbers of units."""
         self._check_ranges()
         # 1) texts with positive weight: others teach nothing
         every_text = self._texts(raw_documents, y)
@@ -345,15 +347,27 @@ class ContextVectorizer(  # type: ignore[call-arg]
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
         with ThreadLimit():
-            # 2) features; another thread finds the positions of words meanwhile
-            positions = in_background(lambda: self._positions(texts, tokens))
+            # 2) features; another thread learns characters and finds positions meanwhile
+            def learn_characters() -> tuple[SpelledWords | None, TokenPositions]:
+                spelled_words = self._learn_characters(tokens, weights)
+                return spelled_words, self._positions(texts, tokens)
+
+            characters = in_background(learn_characters)
             counts = self._learn_vocabulary(tokens)
-            self._learn_characters(tokens, weights)
-            words = Words(tokens, self._columns(tokens), positions())
-            # 3) gates; another thread makes the units of the vocabulary meanwhile
-            units = in_background(self._unit_numbers)
+            columns = self._columns(tokens)
+            spelled_words, positions = characters()
+            words = Words(tokens, columns, positions)
+
+            # 3) gates; another thread numbers the units of the texts meanwhile
+            def number_units() -> UnitNumbers | None:
+                numbers = self._unit_numbers(spelled_words)
+                if numbers is not None:
+                    numbers.number(tokens.words)
+                return numbers
+
+            units = in_background(number_units)
             self._learn_gates(words, counts, targets, weights)
-            units()
+            numbers = units()
         # 4) word vectors, whose words become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
@@ -362,9 +376,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 vocabulary.setdefault(word, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
             words = self._words(texts, tokens)
+            numbers = self._unit_numbers(spelled_words)
         if len(texts) < len(every_text):
             words = self._read(every_text)
-        return words
+        return words, numbers
 
     def _check_ranges(self) -> None:
         """Raise ValueError unless the ranges of lengths are pairs of integers, from 1 on."""
@@ -397,19 +412,22 @@ class ContextVectorizer(  # type: ignore[call-arg]
         remember_columns(self, self.vocabulary_, columns)
         return counts
 
-    def _learn_characters(self, tokens: Tokens, weights: NDArray[np.float64]) -> None:
+    def _learn_characters(
+        self, tokens: Tokens, weights: NDArray[np.float64]
+    ) -> SpelledWords | None:
         """Learn the character n-grams, from documents with weights (n_documents,)."""
         self.character_vocabulary_ = {}
         if self.characters is None:
-            return
+            return None
         is_word = np.array([is_spelled(word) for word in tokens.words], dtype=bool)
         words = list(compress(tokens.words, is_word))
         low = document_number(self.character_min_df, tokens.n_documents, auto=3)
         high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
-        _, names = frequent_characters(
+        counts, names = frequent_characters(
             words, tokens.word_counts[:, is_word], self.characters, low, high, weights
         )
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        return SpelledWords(dict(zip(words, range(len(words)), strict=True)), counts)
 
     def _learn_gates(
         self, words: Words, counts: Any, targets: Targets | None, weights: NDArray[np.float64]
@@ -601,9 +619,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _bags(self, n_documents: int, batches: Iterable[Words]) -> Bags | sparse.csr_array:
+    def _bags(
+        self, n_documents: int, batches: Iterable[Words], numbers: UnitNumbers | None
+    ) -> Bags | sparse.csr_array:
         """Return the bags of all documents; as a CSR array without characters and vectors."""
-        numbers = self._unit_numbers()
         parts = chain.from_iterable(self._parts(words, numbers) for words in batches)
         arrays = stack_rows(parts, n_documents, self.dtype)
         n_units = len(self.vocabulary_) if numbers is None else len(numbers)
@@ -617,9 +636,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
         identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
         return Bags(counts, identity, names, vectors)
 
-    def _unit_numbers(self) -> UnitNumbers | None:
+    def _unit_numbers(self, spelled_words: SpelledWords | None = None) -> UnitNumbers | None:
         """Return numbers for the units of texts; without characters, units are columns."""
-        return UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
+        if not self.character_vocabulary_:
+            return None
+        return UnitNumbers(units_of(self, spelled_words), spelled_words)
 
     def _parts(self, words: Words, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.
@@ -674,7 +695,8 @@ def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
     """Return the bags of texts by a fitted vectorizer, with word vectors."""
     check_is_fitted(vectorizer)
     texts = vectorizer._texts(raw_documents)
-    return vectorizer._bags(len(texts), map(vectorizer._read, batches(texts, _BATCH)))
+    words = map(vectorizer._read, batches(texts, _BATCH))
+    return vectorizer._bags(len(texts), words, vectorizer._unit_numbers())
 
 
 def _plain(bags: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from .._bags import Bags, TokenVectors, without_unused_columns
 from ._characters import spelling_matrix
-from ._tokens import is_spelled
+from ._tokens import is_spelled, look_up
+
+
+class SpelledWords(NamedTuple):
+    """Words with letters or digits, and the character n-grams in them.
+
+    numbers : the number of each word
+    counts : CSR (n_words, n_ngrams), of all n-grams of a vectorizer
+    """
+
+    numbers: Mapping[str, int]
+    counts: sp.csr_array
 
 
 class Units:
@@ -25,7 +36,8 @@ class Units:
 
     `vocabulary` and `characters` number word n-grams and character n-grams, `ngram_range` is that
     of the latter, and `weight` the factor of their entries. `names` are those of the vocabulary,
-    and `table`, CSR (n_names, n_columns), has the columns of each.
+    and `table`, CSR (n_names, n_columns), has the columns of each. `spelled_words` need not be
+    spelled again.
     """
 
     def __init__(
@@ -35,6 +47,7 @@ class Units:
         ngram_range: tuple[int, int],
         weight: float,
         dtype: type[np.floating[Any]],
+        spelled_words: SpelledWords | None = None,
     ) -> None:
         self.vocabulary = vocabulary
         self.characters = characters
@@ -45,7 +58,7 @@ class Units:
         self.names = np.array(names, dtype=object)
         # 1) the character n-grams of words; n-grams of several words have empty rows
         is_word = np.array([" " not in name for name in names], dtype=bool)
-        spelled = self.spelled(self.names[is_word].tolist())
+        spelled = self.spelled(self.names[is_word].tolist(), spelled_words)
         row_sizes = np.zeros(n_names, dtype=spelled.indptr.dtype)
         row_sizes[is_word] = np.diff(spelled.indptr)
         indptr = np.append(0, np.cumsum(row_sizes)).astype(row_sizes.dtype)
@@ -55,24 +68,37 @@ class Units:
         word_entries = sp.eye_array(n_names, format="csr")
         self.table = sp.hstack([word_entries, character_entries], format="csr", dtype=dtype)
 
-    def spelled(self, words: list[str]) -> Any:
+    def spelled(self, words: list[str], spelled_words: SpelledWords | None = None) -> Any:
         """Return the entries of words' character n-grams, CSR (n_words, n_ngrams).
 
         A word without letters or digits, or a character of scripts such as Chinese, has none.
         """
-        counts = spelling_matrix(words, self._ngram_range, self.characters)
-        factors = np.multiply(list(map(is_spelled, words)), self._weight)
-        scaling = sp.dia_array(([factors], [0]), shape=(len(words), len(words)))
-        spelled = sp.csr_array(scaling @ counts)
+        numbers = {} if spelled_words is None else spelled_words.numbers
+        rows = look_up(words, numbers)
+        # 1) the counts in words that are not spelled yet
+        new = np.flatnonzero(rows < 0)
+        new_words = [words[i] for i in new.tolist()]
+        counts = spelling_matrix(new_words, self._ngram_range, self.characters)
+        factors = np.array([is_spelled(word) for word in new_words], dtype=counts.dtype)
+        counts.data *= np.repeat(factors, np.diff(counts.indptr))
+        # 2) the entries of all words
+        if spelled_words is not None:
+            rows[new] = len(numbers) + np.arange(len(new))
+            counts = sp.vstack([spelled_words.counts, counts], format="csr")[rows]
+        spelled = sp.csr_array(counts * self._weight)
         spelled.eliminate_zeros()
         return spelled
 
 
 class UnitNumbers:
-    """Numbers of the units of some texts: first the vocabulary, then other words in order."""
+    """Numbers of the units of some texts: first the vocabulary, then other words in order.
 
-    def __init__(self, units: Units) -> None:
+    `spelled_words` need not be spelled again.
+    """
+
+    def __init__(self, units: Units, spelled_words: SpelledWords | None = None) -> None:
         self._units = units
+        self._spelled_words = spelled_words
         self._others: dict[str, int] = {}  # the number of each other word
         self._spelled: list[Any] = []  # their character n-grams, some rows at a time
 
@@ -95,7 +121,8 @@ class UnitNumbers:
         if not len(new):
             return numbers
         # 2) new words, which become units if they have known character n-grams
-        spelled = self._units.spelled([words[i] for i in new.tolist()])
+        new_words = [words[i] for i in new.tolist()]
+        spelled = self._units.spelled(new_words, self._spelled_words)
         has_columns = np.diff(spelled.indptr) > 0
         new = new[has_columns]
         numbers[new] = len(self) + np.arange(len(new))
@@ -131,8 +158,8 @@ class UnitNumbers:
 _UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionary()
 
 
-def units_of(vectorizer: Any) -> Units:
-    """Return the units of a fitted vectorizer, built on first use."""
+def units_of(vectorizer: Any, spelled_words: SpelledWords | None = None) -> Units:
+    """Return the units of a fitted vectorizer, built on first use, with words spelled before."""
     parts = (
         vectorizer.vocabulary_,
         vectorizer.character_vocabulary_,
@@ -144,6 +171,6 @@ def units_of(vectorizer: Any) -> Units:
         last_parts, units = _UNITS[vectorizer]
         if all(map(operator.is_, last_parts, parts)):
             return units
-    units = Units(*parts)
+    units = Units(*parts, spelled_words)
     _UNITS[vectorizer] = parts, units
     return units
