@@ -53,12 +53,12 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
     """Return evidence of words and pairs, and the words that have a score as the word before."""
     weights = np.ones(len(texts)) if weights is None else np.asarray(weights, float)
     tokens = tokenize(texts, WORDS_AND_PUNCTUATION)
-    counts, _, ngrams = count_ngrams(tokens, (1, 2))
+    ngrams = count_ngrams(tokens, (1, 2))
     known = frequent_words(tokens, weights, least)
     positions = token_positions(tokens, texts, {word: number for number, word in enumerate(known)})
-    words = Words(tokens, list(ngrams.at_tokens(tokens, 2)), positions)
+    words = Words(tokens, ngrams.at_tokens(), positions)
     given = targets(codes, n_classes)
-    return gather_evidence(counts, words, given, weights, len(known), limit), known
+    return gather_evidence(ngrams.counts, words, given, weights, len(known), limit), known
 
 
 # Slow and obvious.

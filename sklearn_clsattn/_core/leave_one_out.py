@@ -233,6 +233,8 @@ def _log_odds_without(
     X: Any, left_out: LeftOut, totals: TokenTotals
 ) -> Iterator[tuple[slice, Any, Array]]:
     """Yield rows, CSR arrays of these, and their entries' log-odds, (n_entries, n_outputs)."""
+    from .threads import stream_in_threads
+
     dtype = _precision(X, totals)
     totals_of_class = totals.smoothed.astype(dtype, order="C")
     totals_of_others = totals.rest.astype(dtype, order="C")
@@ -242,7 +244,9 @@ def _log_odds_without(
     units = _unit_per_document(X, totals)[:, None]
     added_to_class = (left_out.by_class * units).astype(dtype)
     added_to_others = ((left_out.total[:, None] - left_out.by_class) * units).astype(dtype)
-    for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
+
+    def log_odds(block: tuple[slice, Any]) -> tuple[slice, Any, Array]:
+        rows, part = block
         lengths = np.diff(part.indptr)
         entries = part.data[:, None]
         # 1) the totals of each class without the document
@@ -257,7 +261,9 @@ def _log_odds_without(
         of_class /= of_others
         odds = np.log(of_class[:, first:])
         odds -= prior_odds
-        yield rows, part, odds
+        return rows, part, odds
+
+    yield from stream_in_threads(log_odds, row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1))
 
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:

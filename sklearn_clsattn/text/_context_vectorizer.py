@@ -45,7 +45,14 @@ from ._gate_positions import (
     frequent_words,
     token_positions,
 )
-from ._ngrams import RowsPart, count_ngrams, ngram_columns, remember_columns, stack_rows
+from ._ngrams import (
+    NgramCounts,
+    RowsPart,
+    count_ngrams,
+    ngram_columns,
+    remember_columns,
+    stack_rows,
+)
 from ._normalization import Form, aligned, normalized_texts
 from ._tokens import (
     PATTERNS,
@@ -353,10 +360,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 return spelled_words, self._positions(texts, tokens)
 
             characters = in_background(learn_characters)
-            counts = self._learn_vocabulary(tokens)
-            columns = self._columns(tokens)
+            ngrams = self._learn_vocabulary(tokens)
             spelled_words, positions = characters()
-            words = Words(tokens, columns, positions)
+            words = Words(tokens, ngrams.at_tokens(), positions)
 
             # 3) gates; another thread numbers the units of the texts meanwhile
             def number_units() -> UnitNumbers | None:
@@ -366,7 +372,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 return numbers
 
             units = in_background(number_units)
-            self._learn_gates(words, counts, targets, weights)
+            self._learn_gates(words, ngrams.counts, targets, weights)
             numbers = units()
         # 4) word vectors, whose words become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
@@ -394,23 +400,21 @@ class ContextVectorizer(  # type: ignore[call-arg]
                     f"{bounds!r}."
                 )
 
-    def _learn_vocabulary(self, tokens: Tokens) -> sparse.csr_array:
-        """Learn the word n-grams, and return their counts, CSR (n_documents, n_names)."""
+    def _learn_vocabulary(self, tokens: Tokens) -> NgramCounts:
+        """Learn the word n-grams, and return their counts."""
         n_documents = tokens.n_documents
         low = document_number(self.min_df, n_documents, auto=2)
         high = document_number(self.max_df, n_documents)
-        counts, names, columns = count_ngrams(
-            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
-        )
-        if not names:
+        ngrams = count_ngrams(tokens, self.ngram_range, low=low, high=high, dtype=np.float64)
+        if not ngrams.names:
             raise ValueError(
                 f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens occurs in "
                 f"{low:g} to {high:g} of the {n_documents} documents (min_df={self.min_df}, "
                 f"max_df={self.max_df}): lower min_df, raise max_df, or pass more documents."
             )
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        remember_columns(self, self.vocabulary_, columns)
-        return counts
+        self.vocabulary_ = dict(zip(ngrams.names, range(len(ngrams.names)), strict=True))
+        remember_columns(self, self.vocabulary_, ngrams.columns)
+        return ngrams
 
     def _learn_characters(
         self, tokens: Tokens, weights: NDArray[np.float64]

@@ -24,8 +24,9 @@ from scipy.optimize import Bounds, minimize
 from .._core.leave_one_out import leave_one_out_log_odds, same_documents
 from .._core.output_loss import OutputLoss, output_loss
 from .._core.statistics import CorpusStatistics, token_scaling
+from .._core.threads import stream_in_threads
 from .._targets import Targets
-from .._types import Array, Numbers
+from .._types import Array, Integers, Numbers
 from ._gate_positions import MAX_SCORE, N_CELLS, Words
 
 POSITION_PENALTY = 1.0
@@ -34,6 +35,7 @@ PREVIOUS_PENALTY = 5.0
 PENALTY_DOCUMENTS = 200.0
 _MAX_ITER = 10  # 40 are no better
 _START_SCALE = 0.3
+_BLOCK = 1 << 18  # tokens whose positions are gathered together
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,13 @@ def gather_evidence(
 
     # 4) sums by position
     shape = len(words.columns), N_CELLS, N_CELLS, n_previous + 1
-    positions = _positions_by_entry(words, is_used, shape, bag.shape)
-    code, distinct_codes = pd.factorize(positions.data)
+    code, indptr = _positions_by_entry(words, is_used, shape, bag.shape[1])
+    code, distinct_codes = pd.factorize(code)
     code = code.astype(np.int32)
     occurrences_of_entries = counts[rows].data.astype(np.intp)
 
     def by_position(values: Array) -> Any:
-        arrays = np.repeat(values, occurrences_of_entries), code, positions.indptr
+        arrays = np.repeat(values, occurrences_of_entries), code, indptr
         return sparse.csr_array(arrays, shape=(len(rows), len(distinct_codes)))
 
     return GateEvidence(
@@ -122,26 +124,40 @@ def _positions_by_entry(
     words: Words,
     is_used: NDArray[np.bool_],
     shape: tuple[int, int, int, int],
-    shape_of_bag: tuple[int, int],
-) -> Any:
-    """Return the positions of all occurrences in the bag of the documents in use, CSR.
+    n_columns: int,
+) -> tuple[Numbers, NDArray[np.int32]]:
+    """Return the positions of all occurrences in the documents in use, and ends of documents.
 
-    In each row, occurrences are in the order of their columns, those of an entry one after another.
-    A position is the index, in an array of a `shape`, of the n-gram's order, the cells of its
-    distances from the start and from the end, and the word before, the last for none.
+    Positions, (n_occurrences,), are in the order of the documents' entries, those of an entry one
+    after another; `indptr` is (n_used + 1,). A position is the index, in an array of a `shape`, of
+    the n-gram's order, the cells of its distances from the start and from the end, and the word
+    before, the last for none.
     """
-    documents = words.tokens.documents
-    tokens = np.flatnonzero(is_used[documents])
-    columns = np.stack([column[tokens] for column in words.columns], axis=1)
-    at, order = np.nonzero(columns >= 0)
-    positions = words.positions[tokens][at]
-    previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
-    cells = positions.from_start, positions.from_end
-    code = np.ravel_multi_index((order, *cells, previous), shape)
-    row_sizes = np.bincount(documents[tokens][at], minlength=len(is_used))[is_used]
-    indptr = np.append(0, np.cumsum(row_sizes)).astype(np.int32)
-    arrays = code, columns[at, order], indptr
-    return sparse.csr_array(arrays, shape=shape_of_bag).tocsc().tocsr()
+
+    def part(block: tuple[slice, slice, Integers]) -> tuple[Numbers, Numbers]:
+        documents, here, indptr = block
+        is_used_here = is_used[documents]
+        # 1) n-grams at the tokens of documents in use
+        lengths = np.diff(indptr)
+        tokens = here.start + np.flatnonzero(np.repeat(is_used_here, lengths))
+        columns = np.stack([column[tokens] for column in words.columns], axis=1)
+        at, order = np.nonzero(columns >= 0)
+        # 2) their positions
+        positions = words.positions[tokens[at]]
+        previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
+        cells = positions.from_start, positions.from_end
+        code = np.ravel_multi_index((order, *cells, previous), shape)
+        # 3) in the order of the documents' entries
+        token_ends = np.append(0, np.cumsum(lengths[is_used_here]))
+        ends = np.searchsorted(at, token_ends).astype(np.int32)
+        arrays = code, columns[at, order], ends
+        by_row = sparse.csr_array(arrays, shape=(len(ends) - 1, n_columns)).tocsc().tocsr()
+        return by_row.data, np.diff(ends)
+
+    parts = list(stream_in_threads(part, words.tokens.blocks(_BLOCK)))
+    sizes = np.concatenate([sizes for _, sizes in parts])
+    codes = np.concatenate([codes for codes, _ in parts])
+    return codes, np.append(0, np.cumsum(sizes)).astype(np.int32)
 
 
 def _scores_of_positions(codes: Numbers, shape: tuple[int, int, int, int]) -> Any:

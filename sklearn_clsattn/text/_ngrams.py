@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -33,6 +34,49 @@ RowsPart = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 Lookup = Callable[[Any], Any]
 
 
+@dataclass(frozen=True)
+class NgramCounts:
+    """N-grams of some texts, and their counts in documents.
+
+    counts : CSR (n_documents, n_columns)
+    names : of the columns, in alphabetical order
+    columns : their lookup, for other documents
+    numbers_at_tokens : (n_occurrences,) for each length, the number of the n-gram that starts at
+        each token, -1 for none
+    columns_of_numbers : (n_ngrams + 1,) for each length, the column of each n-gram, -1 for one
+        without a column, and for none
+    """
+
+    counts: sp.csr_array
+    names: list[str]
+    columns: NgramColumns
+    numbers_at_tokens: list[Ids]
+    columns_of_numbers: list[Ids]
+
+    def at_tokens(self) -> list[Ids]:
+        """Return, for each length, the columns of the n-grams that start at tokens."""
+        columns_at_tokens = []
+        for numbers, columns in zip(self.numbers_at_tokens, self.columns_of_numbers, strict=True):
+            columns_at_tokens.append(columns[numbers])
+        return columns_at_tokens
+
+
+class _Ngrams(NamedTuple):
+    """The n-grams of one length in enough documents, sorted by prefix and last word.
+
+    prefixes, last_words : (n_ngrams,), their numbers
+    at_tokens : (n_occurrences,), the number of the n-gram that starts at each token, -1 for none
+    is_common : (n_ngrams,), whether they are not in too many documents
+    counts : CSC (n_documents, n_common), of those, in the smallest sufficient type
+    """
+
+    prefixes: Ids
+    last_words: Ids
+    at_tokens: Ids
+    is_common: NDArray[np.bool_]
+    counts: sp.csc_array
+
+
 def count_ngrams(
     tokens: Tokens,
     ngram_range: tuple[int, int],
@@ -40,64 +84,70 @@ def count_ngrams(
     low: float = 1,
     high: float = math.inf,
     dtype: Any = np.int64,
-) -> tuple[sp.csr_array, list[str], NgramColumns]:
-    """Count the n-grams, of words without spaces, that occur in `low` to `high` documents.
-
-    Return the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
-    of their columns for other documents.
-    """
+) -> NgramCounts:
+    """Count the n-grams, of words without spaces, that occur in `low` to `high` documents."""
+    min_n, max_n = ngram_range
     # 1) words, numbered in alphabetical order
     words = sorted(tokens.words)
     numbers = {word: number for number, word in enumerate(words)}
     number_of_id = look_up(tokens.words, numbers)
-    # 2) n-grams, by length and by the numbers of their words
+    # 2) n-grams of each length, from those that are shorter by a word
     walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
     word_counts = tokens.word_counts[:, np.argsort(number_of_id)]
-    table, by_column = _count_lengths(walk, word_counts, ngram_range, low, high)
+    levels = [_select_words(walk, word_counts, low, high)]
+    for _ in range(1, max_n):
+        walk.advance(levels[-1].at_tokens, len(levels[-1].prefixes))
+        levels.append(_count_longer(walk, tokens.n_documents, low, high))
+    table = _words_of_ngrams(levels, min_n)
+    levels = levels[min_n - 1 :]
     # 3) columns in alphabetical order. The words' numbers almost give it, but not always: a word
     # can contain a character lower than a space.
     names = _ngram_names(table, words)
     nearly_sorted = np.lexsort(table[::-1]).tolist()
     order = np.array(sorted(nearly_sorted, key=names.__getitem__), dtype=np.int64)
     sorted_names = [names[i] for i in order.tolist()]
+    by_column = sp.hstack([level.counts for level in levels], format="csc")
     # Conversion to rows is one pass, which leaves the columns of each row in order.
     by_row = by_column[:, order].tocsr()
     by_row.data = by_row.data.astype(dtype)
-    return by_row, sorted_names, NgramColumns(numbers, table[:, order])
+    return NgramCounts(
+        counts=by_row,
+        names=sorted_names,
+        columns=NgramColumns(numbers, table[:, order]),
+        numbers_at_tokens=[level.at_tokens for level in levels],
+        columns_of_numbers=_columns_of_numbers(levels, order),
+    )
 
 
-def _count_lengths(
-    walk: _NgramWalk,
-    word_counts: sp.csc_array,
-    ngram_range: tuple[int, int],
-    low: float,
-    high: float,
-) -> tuple[Ids, sp.csc_array]:
-    """Return the n-grams of all lengths, (max_n, n_ngrams), and their counts in documents.
+def _columns_of_numbers(levels: list[_Ngrams], order: Integers) -> list[Ids]:
+    """Return, for each length, the column of each n-gram, and -1 at the end, (n_ngrams + 1,).
 
-    A column has the numbers of the n-gram's words, then -1. `word_counts`, (n_documents, n_words),
-    are in the order of these numbers.
+    `order`, (n_columns,), are the common n-grams of all lengths in the order of their columns.
     """
-    n_documents = word_counts.shape[0]
-    min_n, max_n = ngram_range
+    columns_in_order = np.empty(len(order), dtype=np.int32)
+    columns_in_order[order] = np.arange(len(order))
+    columns_of_numbers = []
+    start = 0
+    for level in levels:
+        common = np.flatnonzero(level.is_common)
+        columns = np.full(len(level.is_common) + 1, -1, dtype=np.int32)
+        columns[common] = columns_in_order[start : start + len(common)]
+        columns_of_numbers.append(columns)
+        start += len(common)
+    return columns_of_numbers
+
+
+def _words_of_ngrams(levels: list[_Ngrams], min_n: int) -> Ids:
+    """Return the numbers of the words of common n-grams, then -1, (max_n, n_common)."""
     tables = []
-    counts = []
     # Each n-gram of n - 1 words; at first the empty one.
-    table = np.full((max_n, 1), -1, dtype=np.int32)
-    for n in range(1, max_n + 1):
-        if n == 1:
-            keys, is_common, counts_of_common = _select_words(word_counts, low, high)
-        else:
-            keys, is_common, counts_of_common = _count_keys(walk, n_documents, low, high)
-        prefixes, last_words = np.divmod(keys, max(walk.n_words, 1))
-        table = table[:, prefixes]
-        table[n - 1] = last_words
+    table = np.full((len(levels), 1), -1, dtype=np.int32)
+    for n, level in enumerate(levels, start=1):
+        table = table[:, level.prefixes]
+        table[n - 1] = level.last_words
         if n >= min_n:
-            tables.append(table[:, is_common])
-            counts.append(counts_of_common)
-        if n < max_n:
-            walk.advance(_lookup(keys, walk.bound), len(keys))
-    return np.concatenate(tables, axis=1), sp.hstack(counts, format="csc")
+            tables.append(table[:, level.is_common])
+    return np.concatenate(tables, axis=1)
 
 
 def _ngram_names(table: Ids, words: list[str]) -> list[str]:
@@ -221,8 +271,9 @@ class NgramColumns:
         """Yield, for n from 1 to `max_n`, the columns of n-grams of words with these numbers."""
         walk = _NgramWalk(ids, documents, len(self._numbers))
         for level in self._levels[:max_n]:
-            walk.advance(level.lookup, level.n_ngrams)
-            yield level.columns[walk.prefixes]
+            numbers = walk.look_up(level.lookup)
+            yield level.columns[numbers]
+            walk.advance(numbers, level.n_ngrams)
         for _ in range(len(self._levels), max_n):
             yield np.full(len(ids), -1, dtype=np.int32)
 
@@ -301,71 +352,73 @@ class _NgramWalk:
         keys[is_none] = -1
         return keys
 
-    def sorted_ngrams(self, n_documents: int) -> tuple[Ids, Ids, Ids]:
-        """Return all n-grams' prefixes, last words and documents, sorted by them, (n_ngrams,)."""
+    def sorted_ngrams(self) -> tuple[Ids, Ids, Ids]:
+        """Return prefix, last word and first token of all n-grams, sorted by them, (n_ngrams,)."""
         n_starts = max(len(self.ids) - self.n + 1, 0)
         first = slice(n_starts)
         last = slice(len(self.ids) - n_starts, None)
         is_ngram = (self.prefixes[first] >= 0) & (self.ids[last] >= 0)
         is_ngram &= self.documents[first] == self.documents[last]
-        sizes = np.bincount(self.documents[first][is_ngram], minlength=n_documents)
-        indptr = np.append(0, np.cumsum(sizes)).astype(index_type(len(self.ids)))
+        # A conversion from rows to columns sorts by column, and keeps the order of rows: the first
+        # one sorts tokens by the last words of their n-grams, the second one by prefixes.
+        indptr = np.zeros(n_starts + 1, dtype=index_type(n_starts))
+        np.cumsum(is_ngram, out=indptr[1:])
         arrays = self.prefixes[first][is_ngram], self.ids[last][is_ngram], indptr
-        # Conversion to columns keeps the order within a column. So the first one sorts by the last
-        # word and document, and the second by prefix, last word and document.
-        by_document = sp.csr_array(arrays, shape=(n_documents, self.n_words))
-        by_word = by_document.tocsc()
+        by_word = sp.csr_array(arrays, shape=(n_starts, self.n_words)).tocsc()
         arrays = by_word.indices, by_word.data, by_word.indptr
         by_prefix = sp.csr_array(arrays, shape=(self.n_words, self.n_prefixes)).tocsc()
         numbers = np.arange(self.n_prefixes, dtype=np.int32)
         prefixes = np.repeat(numbers, np.diff(by_prefix.indptr))
         return prefixes, by_prefix.indices, by_prefix.data
 
-    def advance(self, lookup: Lookup, n_ngrams: int) -> None:
-        """Advance to n-grams of one more word, given the numbers of the `n_ngrams` present ones."""
-        prefixes = np.full(len(self.ids), -1, dtype=np.int32)
+    def look_up(self, lookup: Lookup) -> Ids:
+        """Return the number of the n-gram that starts at each token, -1 for none."""
+        numbers = np.full(len(self.ids), -1, dtype=np.int32)
 
         def look_up_block(block: slice) -> None:
-            prefixes[block] = lookup(self.keys(block))
+            numbers[block] = lookup(self.keys(block))
 
         for _ in stream_in_threads(look_up_block, self.blocks()):
             pass
+        return numbers
+
+    def advance(self, prefixes: Ids, n_prefixes: int) -> None:
+        """Advance to n-grams of one more word, given the numbers of the present ones at tokens."""
         self.prefixes = prefixes
-        self.n_prefixes = n_ngrams
+        self.n_prefixes = n_prefixes
         self.n += 1
 
 
-def _select_words(
-    word_counts: sp.csc_array, low: float, high: float
-) -> tuple[Integers, NDArray[np.bool_], sp.csc_array]:
-    """Return the words in at least `low` documents, which are in at most `high`, and their counts.
-
-    They are returned as by :func:`_count_keys`.
-    """
+def _select_words(walk: _NgramWalk, word_counts: sp.csc_array, low: float, high: float) -> _Ngrams:
+    """Return the words in at least `low` documents, given the counts of all words."""
     frequencies = np.diff(word_counts.indptr)
     is_frequent = frequencies >= low
     is_common = frequencies <= high
     counts = word_counts[:, is_frequent & is_common]
     counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
-    return np.flatnonzero(is_frequent), is_common[is_frequent], counts
+    words = np.flatnonzero(is_frequent).astype(np.int32)
+    number_of_word = np.full(walk.n_words, -1, dtype=np.int32)
+    number_of_word[words] = np.arange(len(words))
+    return _Ngrams(
+        prefixes=np.zeros_like(words),
+        last_words=words,
+        at_tokens=number_of_word[walk.ids],
+        is_common=is_common[is_frequent],
+        counts=counts,
+    )
 
 
-def _count_keys(
-    walk: _NgramWalk, n_documents: int, low: float, high: float
-) -> tuple[Integers, NDArray[np.bool_], sp.csc_array]:
-    """Return the keys of n-grams in at least `low` documents, and which are in at most `high`.
-
-    Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
-    """
+def _count_longer(walk: _NgramWalk, n_documents: int, low: float, high: float) -> _Ngrams:
+    """Return the n-grams of a walk's length in at least `low` documents."""
     # 1) entries of the matrix, which are runs of the same n-gram in the same document
-    prefixes, last_words, documents = walk.sorted_ngrams(n_documents)
+    prefixes, last_words, tokens = walk.sorted_ngrams()
+    documents = walk.documents[tokens]
     is_new_ngram = _differs(prefixes) | _differs(last_words)
-    is_new_entry = is_new_ngram | _differs(documents)
-    entry_starts = np.flatnonzero(is_new_entry)
-    counts = np.diff(entry_starts, append=len(documents))
+    entries = _bounds(is_new_ngram | _differs(documents))
+    counts = np.diff(entries)
     # 2) n-grams, which are runs of entries
-    ngram_starts = np.flatnonzero(is_new_ngram[entry_starts])
-    frequencies = np.diff(ngram_starts, append=len(entry_starts))
+    ngrams = _bounds(is_new_ngram[entries[:-1]])
+    frequencies = np.diff(ngrams)
     is_frequent = frequencies >= low
     is_common = frequencies <= high
     # 3) the entries of the n-grams that are counted, in small types
@@ -373,15 +426,31 @@ def _count_keys(
     is_kept = np.repeat(is_counted, frequencies)
     counts = counts[is_kept]
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
-    documents = documents[entry_starts[is_kept]]
     ends = np.cumsum(frequencies[is_counted])
     indptr = np.append(0, ends).astype(index_type(len(counts)))
-    arrays = counts, documents, indptr
-    by_column = sp.csc_array(arrays, shape=(n_documents, len(ends)))
-    # 4) keys
-    examples = entry_starts[ngram_starts[is_frequent]]
-    keys = prefixes[examples].astype(np.int64) * walk.n_words + last_words[examples]
-    return keys, is_common[is_frequent], by_column
+    arrays = counts, documents[entries[:-1][is_kept]], indptr
+    # 4) the n-grams' numbers, at the tokens where they start
+    number_of_ngram = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1).astype(np.int32)
+    starts = entries[ngrams]
+    at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
+    at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(starts))
+    examples = starts[:-1][is_frequent]
+    return _Ngrams(
+        prefixes=prefixes[examples],
+        last_words=last_words[examples],
+        at_tokens=at_tokens,
+        is_common=is_common[is_frequent],
+        counts=sp.csc_array(arrays, shape=(n_documents, len(ends))),
+    )
+
+
+def _bounds(is_first: NDArray[np.bool_]) -> Integers:
+    """Return the starts of runs, given which values are first in one, and the end, (n_runs + 1,).
+
+    They are in the smallest type: memory is half of the work.
+    """
+    numbers = np.arange(len(is_first) + 1, dtype=index_type(len(is_first)))
+    return numbers[np.append(is_first, True)]
 
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -120,10 +120,10 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         if characters:
             vocabulary, counts = self._count_characters(tokens, low, high)
         else:
-            counts, names, columns = count_ngrams(
-                tokens, self.ngram_range, low=low, high=high, dtype=self.dtype
-            )
-            vocabulary = dict(zip(names, range(len(names)), strict=True))
+            ngrams = count_ngrams(tokens, self.ngram_range, low=low, high=high, dtype=self.dtype)
+            counts = ngrams.counts
+            columns = ngrams.columns
+            vocabulary = dict(zip(ngrams.names, range(len(ngrams.names)), strict=True))
         remember_columns(self, vocabulary, columns)
         return vocabulary, as_configured(counts)
 

@@ -153,7 +153,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         tokens = self._words_in([normal[row] for row in rows.tolist()])
         check_any_texts(len(rows), len(tokens.ids))
         # 2) counts of the most frequent words
-        counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
+        ngrams = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
+        counts = ngrams.counts
+        names = ngrams.names
         frequencies = _weighted_frequencies(counts, weights)
         most_frequent = np.argsort(-frequencies, kind="stable")[: self.max_words]
         columns = np.sort(most_frequent)
