@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from numbers import Integral, Real
@@ -354,24 +354,17 @@ class ContextVectorizer(  # type: ignore[call-arg]
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
         with ThreadLimit():
-            # 2) features; another thread learns characters and finds positions meanwhile
-            def learn_characters() -> tuple[SpelledWords | None, TokenPositions]:
-                spelled_words = self._learn_characters(tokens, weights)
-                return spelled_words, self._positions(texts, tokens)
-
-            characters = in_background(learn_characters)
+            # 2) features; another thread counts characters and finds positions meanwhile
+            others = in_background(
+                lambda: (self._spelled_words(tokens, weights), self._positions(texts, tokens))
+            )
             ngrams = self._learn_vocabulary(tokens)
-            spelled_words, positions = characters()
+            spelled_words, positions = others()
+            names = [] if spelled_words is None else spelled_words.ngrams
+            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
             words = Words(tokens, ngrams.at_tokens(), positions)
-
             # 3) gates; another thread numbers the units of the texts meanwhile
-            def number_units() -> UnitNumbers | None:
-                numbers = self._unit_numbers(spelled_words)
-                if numbers is not None:
-                    numbers.number(tokens.words)
-                return numbers
-
-            units = in_background(number_units)
+            units = in_background(lambda: self._unit_numbers(spelled_words, tokens.words))
             self._learn_gates(words, ngrams.counts, targets, weights)
             numbers = units()
         # 4) word vectors, whose words become features
@@ -416,22 +409,19 @@ class ContextVectorizer(  # type: ignore[call-arg]
         remember_columns(self, self.vocabulary_, ngrams.columns)
         return ngrams
 
-    def _learn_characters(
-        self, tokens: Tokens, weights: NDArray[np.float64]
-    ) -> SpelledWords | None:
-        """Learn the character n-grams, from documents with weights (n_documents,)."""
-        self.character_vocabulary_ = {}
+    def _spelled_words(self, tokens: Tokens, weights: NDArray[np.float64]) -> SpelledWords | None:
+        """Return words with their frequent character n-grams, in documents of these weights."""
         if self.characters is None:
             return None
         is_word = np.array([is_spelled(word) for word in tokens.words], dtype=bool)
         words = list(compress(tokens.words, is_word))
         low = document_number(self.character_min_df, tokens.n_documents, auto=3)
         high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
-        counts, names = frequent_characters(
+        counts, ngrams = frequent_characters(
             words, tokens.word_counts[:, is_word], self.characters, low, high, weights
         )
-        self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        return SpelledWords(dict(zip(words, range(len(words)), strict=True)), counts)
+        numbers = {word: number for number, word in enumerate(words)}
+        return SpelledWords(numbers, ngrams, counts)
 
     def _learn_gates(
         self, words: Words, counts: Any, targets: Targets | None, weights: NDArray[np.float64]
@@ -640,11 +630,18 @@ class ContextVectorizer(  # type: ignore[call-arg]
         identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
         return Bags(counts, identity, names, vectors)
 
-    def _unit_numbers(self, spelled_words: SpelledWords | None = None) -> UnitNumbers | None:
-        """Return numbers for the units of texts; without characters, units are columns."""
+    def _unit_numbers(
+        self, spelled_words: SpelledWords | None = None, words: Sequence[str] = ()
+    ) -> UnitNumbers | None:
+        """Return numbers for the units of texts, at first those of the vocabulary and some words.
+
+        Without characters, units are columns, and have no others.
+        """
         if not self.character_vocabulary_:
             return None
-        return UnitNumbers(units_of(self, spelled_words), spelled_words)
+        numbers = UnitNumbers(units_of(self, spelled_words), spelled_words)
+        numbers.number(words)
+        return numbers
 
     def _parts(self, words: Words, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.

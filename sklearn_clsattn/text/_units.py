@@ -7,7 +7,7 @@ a bag is the product of a matrix of documents by words and a matrix of words by 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,10 +24,12 @@ class SpelledWords(NamedTuple):
     """Words with letters or digits, and the character n-grams in them.
 
     numbers : the number of each word
-    counts : CSR (n_words, n_ngrams), of all n-grams of a vectorizer
+    ngrams : all n-grams of a vectorizer
+    counts : CSR (n_words, n_ngrams)
     """
 
     numbers: Mapping[str, int]
+    ngrams: list[str]
     counts: sp.csr_array
 
 
@@ -110,7 +112,7 @@ class UnitNumbers:
         """Names of the units, (n_units,)."""
         return np.concatenate([self._units.names, self._other_names()])
 
-    def number(self, words: list[str]) -> NDArray[np.int32]:
+    def number(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return the units of distinct words, (n_words,), -1 for those without columns."""
         # 1) the numbers of units
         vocabulary = self._units.vocabulary
