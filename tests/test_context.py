@@ -309,6 +309,22 @@ def test_occurrences_sum_to_the_bag(characters, words):
 # As an estimator.
 
 
+@pytest.mark.parametrize("characters", [None, (2, 4)])
+def test_a_text_alone_has_the_row_that_it_has_among_many(characters):
+    """To the bit, though the columns in use are numbered anew for a few texts."""
+    texts, codes = reviews(n_documents=400)
+    names = [f"word{i}" for i in range(3000)]  # a vocabulary much larger than a text
+    texts = [f"{text} {names[i]} {names[-i]} good good" for i, text in enumerate(texts)]
+    texts.append(" ".join(names))
+    model = vectorizer(characters=characters, dtype=np.float32).fit(texts, np.append(codes, 0))
+    many = sparse.csr_array(model.transform(texts))
+    for i in (0, 7, 399, 400):
+        alone = sparse.csr_array(model.transform([texts[i]]))
+        row = many[[i]]
+        assert np.array_equal(alone.indices, row.indices)
+        assert np.array_equal(alone.data, row.data)
+
+
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)
