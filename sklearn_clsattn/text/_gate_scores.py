@@ -24,7 +24,7 @@ from scipy.optimize import Bounds, minimize
 from .._core.leave_one_out import leave_one_out_log_odds, same_documents
 from .._core.output_loss import OutputLoss, output_loss
 from .._core.statistics import CorpusStatistics, token_scaling
-from .._core.threads import stream_in_threads
+from .._core.threads import in_threads, stream_in_threads
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
 from ._gate_positions import MAX_SCORE, N_CELLS, Words
@@ -232,18 +232,19 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
     # 1) outputs of the model
     position_scores = evidence.parts @ scores
     factors = np.exp(position_scores.clip(-MAX_SCORE, MAX_SCORE))
-    masses = evidence.cls_weight + evidence.masses @ factors
-    outputs = np.stack([table @ factors for table in evidence.numerators], axis=1)
-    outputs /= masses[:, None]
+    tables = [evidence.masses, *evidence.numerators]
+    sums = in_threads(lambda table: table @ factors, tables)
+    masses = evidence.cls_weight + sums[0]
+    outputs = np.stack(sums[1:], axis=1) / masses[:, None]
     # 2) loss, and its gradient by the fitted values
     loss, by_fitted = evidence.output_loss(torch.from_numpy(intercepts + scale * outputs))
     residuals = by_fitted.numpy()
     # 3) gradient by the scores of positions, then by scores
     by_output = scale * residuals / masses[:, None]
     by_mass = -(by_output * outputs).sum(axis=1)
-    by_position = evidence.masses.T @ by_mass
-    for table, slope in zip(evidence.numerators, by_output.T, strict=True):
-        by_position += table.T @ np.ascontiguousarray(slope)
+    slopes = [by_mass, *np.ascontiguousarray(by_output.T)]
+    pairs = zip(tables, slopes, strict=True)
+    by_position = np.sum(in_threads(lambda pair: pair[0].T @ pair[1], pairs), axis=0)
     is_free = np.abs(position_scores) < MAX_SCORE
     by_position *= factors * is_free
     by_score = penalties * scores + evidence.parts.T @ by_position
