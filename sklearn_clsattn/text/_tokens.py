@@ -253,7 +253,7 @@ def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
 
 def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integers, Integers]:
     """Return the starts and stops of words, each (n_words,); an apostrophe joins two words."""
-    starts, stops = _true_runs(alphabet.matches(r"\w")[symbols])
+    starts, stops = _true_runs(alphabet.matches(r"\w").take(symbols))
     # Of the characters outside words, only apostrophes are not skipped.
     is_joined = (symbols[stops[:-1]] > SKIPPED) & (starts[1:] - stops[:-1] == 1)
     # If apostrophes alternate with words, every other one belongs to a token.
@@ -272,9 +272,9 @@ def _words_and_punctuation(
     if scripts:
         is_word, joins = _clusters(symbols, alphabet)
     else:
-        is_word = alphabet.matches(r"\w")[symbols]
+        is_word = alphabet.matches(r"\w").take(symbols)
         joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
-    is_apostrophe = alphabet.matches("['’]")[symbols]
+    is_apostrophe = alphabet.matches("['’]").take(symbols)
     is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
     is_sign = (symbols > SKIPPED) & ~is_word
     sign_starts = is_sign & ~joins
@@ -293,14 +293,14 @@ def _clusters(symbols: Symbols, alphabet: Alphabet) -> tuple[NDArray[np.bool_], 
     characters = "".join(alphabet.characters[SKIPPED + 1 :])
     classes = np.append([BREAK, BREAK], classes_of(characters)).astype(np.uint8)
     is_sign = alphabet.matches(ALONE.pattern) | (classes == PICTOGRAPH)
-    is_word = (alphabet.matches(r"\w") & ~is_sign)[symbols]
+    is_word = (alphabet.matches(r"\w") & ~is_sign).take(symbols)
     is_joining = may_join(classes)
-    if not (is_joining.any() and is_joining[symbols].any()):
+    if not (is_joining.any() and is_joining.take(symbols).any()):
         return is_word, np.zeros(len(symbols), dtype=bool)
-    joins = joined_characters(classes[symbols])
+    joins = joined_characters(classes.take(symbols))
     # A cluster is a sign or part of a word as its first character is.
     first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
-    is_keycap = alphabet.matches(KEYCAP)[symbols]
+    is_keycap = alphabet.matches(KEYCAP).take(symbols)
     is_word[first[joins & is_keycap]] = False
     return is_word[first], joins
 
