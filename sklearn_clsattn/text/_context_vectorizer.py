@@ -80,7 +80,7 @@ _COMMON = 0.1
 _COMMON_IN_ALL = 200.0
 _POWER = 0.5  # half of each score, because the classifier learns part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
-_BLOCK = 1 << 17  # tokens whose occurrences are summed together
+_BLOCK = 1 << 18  # tokens whose occurrences are summed together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
 _EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 # Documents with an n-gram: a number of them, or a share.
@@ -662,13 +662,15 @@ class ContextVectorizer(  # type: ignore[call-arg]
             units = []
             gates = []
             for one in by_length:
-                is_unit = one.units[here] >= 0
-                rows.append(rows_of_tokens[is_unit])
-                units.append(one.units[here][is_unit])
-                gates.append(gates_of_orders[one.order][is_unit])
-            values = (1.0 + 1j * np.concatenate(gates)).astype(dtype)
-            shape = n_rows, n_units
-            sums = sums_by_entry(values, np.concatenate(rows), np.concatenate(units), shape)
+                units_at_tokens = one.units[here]
+                at = np.flatnonzero(units_at_tokens >= 0)
+                rows.append(rows_of_tokens.take(at))
+                units.append(units_at_tokens.take(at))
+                gates.append(gates_of_orders[one.order].take(at))
+            row = np.concatenate(rows)
+            values = np.ones(len(row), dtype=dtype)
+            values.imag = np.concatenate(gates)
+            sums = sums_by_entry(values, row, np.concatenate(units), (n_rows, n_units))
             return _gated(sums), sums.indices, sums.indptr[1:]
 
         return stream_in_threads(part, words.tokens.blocks(_BLOCK))

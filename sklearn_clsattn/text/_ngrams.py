@@ -363,7 +363,9 @@ class _NgramWalk:
         # one sorts tokens by the last words of their n-grams, the second one by prefixes.
         indptr = np.zeros(n_starts + 1, dtype=index_type(n_starts))
         np.cumsum(is_ngram, out=indptr[1:])
-        arrays = self.prefixes[first][is_ngram], self.ids[last][is_ngram], indptr
+        prefixes = self.prefixes[first].compress(is_ngram)  # faster than by index
+        last_words = self.ids[last].compress(is_ngram)
+        arrays = prefixes, last_words, indptr
         by_word = sp.csr_array(arrays, shape=(n_starts, self.n_words)).tocsc()
         arrays = by_word.indices, by_word.data, by_word.indptr
         by_prefix = sp.csr_array(arrays, shape=(self.n_words, self.n_prefixes)).tocsc()
@@ -450,7 +452,7 @@ def _bounds(is_first: NDArray[np.bool_]) -> Integers:
     They are in the smallest type: memory is half of the work.
     """
     numbers = np.arange(len(is_first) + 1, dtype=index_type(len(is_first)))
-    return numbers[np.append(is_first, True)]
+    return numbers.compress(np.append(is_first, True))
 
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
