@@ -209,6 +209,7 @@ OUT_OF_BOUNDS = [
     ("columns_data", lambda a: a[:-1]),
     ("targets", lambda a: a + 2),
     ("targets", lambda a: a[1:]),
+    ("weights", lambda a: a[1:]),
 ]
 
 
