@@ -312,6 +312,21 @@ def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
     assert run(*said, "--counterfactual") == (0, expected + "\n", "")
 
 
+def test_explain_shows_one_of_three_classes(tmp_path, run):
+    texts, y = make_token_classification(
+        n_samples=90, n_classes=3, n_irrelevant=20, as_text=True, random_state=0
+    )
+    pipeline = make_text_classifier(C=1.0).fit(texts, y)
+    joblib.dump(pipeline, tmp_path / "three.joblib")
+    said = ("explain", tmp_path / "three.joblib", "--say", texts[0])
+    explanation = explain(pipeline, texts[:1])
+    for target in {0, 1, 2} - {explanation.predicted[0]}:
+        asked = (*said, "--target", target)
+        assert run(*asked) == (0, explanation.to_text(target=target) + "\n", "")
+        answer = explanation.counterfactual("words", to=target)
+        assert run(*asked, "--counterfactual") == (0, answer.to_text() + "\n", "")
+
+
 # What is refused
 
 DIFFERENT = "text,label\n" + "".join(f"good,{i}\n" for i in range(50))
