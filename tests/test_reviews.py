@@ -139,6 +139,12 @@ def test_separators_are_recognised(tmp_path, name, sep):
     assert (reviews.texts.tolist(), reviews.labels.tolist()) == (["x, y"], [1])
 
 
+def test_long_texts_and_long_files(tmp_path):
+    long = "x" * 200_000
+    path = put(tmp_path / "a.csv", f"text,label\n{long},1\n")
+    assert read_reviews(path).texts.tolist() == [long]
+
+
 def check_error(path, match, error=ValueError, **kwargs):
     with pytest.raises(error, match=match) as caught:
         read_reviews(path, **kwargs)

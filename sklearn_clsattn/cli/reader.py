@@ -42,6 +42,7 @@ _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
 _SIGN = re.compile(r"\S")  # with which the next JSON value begins
+csv.field_size_limit(2**31 - 1)  # by default, a text of 131,073 characters would be an error
 
 
 @dataclass(frozen=True, eq=False)
