@@ -258,10 +258,10 @@ def cells(path):
 def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, refused):
     """So that they can be joined: no number, line break or sign of an input cell changes."""
     rows = [
-        ["id", "words", "price", "note"],
-        ["007", "so good", "1.50", ""],
-        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1"],
-        ["9007199254740993", "a carriage\rreturn 🎬", "1e3", " x "],
+        ["id", "words", "price", "note", "code"],
+        ["007", "so good", "1.50", "", "007"],
+        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1", "1.50"],
+        ["9007199254740993", "a carriage\rreturn 🎬", "1e3", " x ", "1e3"],
     ]
     data, out = tmp_path / "new.csv", tmp_path / "out.csv"
     with data.open("w", encoding="utf-8", newline="") as file:
@@ -269,9 +269,9 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
     assert run("predict", model, data, "-o", out, "--text", "words") == (0, "", "")
     heading, *found = cells(out)
     assert heading == [*rows[0], "prediction", "probability_0", "probability_1"]
-    assert [row[:4] for row in found] == rows[1:]
+    assert [row[:5] for row in found] == rows[1:]
     texts = [row[1] for row in rows[1:]]
-    assert [row[4] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
+    assert [row[5] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
     assert "already has a column 'prediction'" in refused("predict", model, out, "--text", "words")
 
 
