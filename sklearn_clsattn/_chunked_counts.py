@@ -238,7 +238,8 @@ class ChunkedCounts:
             columns.check_format()
             shape = (len(targets), self.shape[1])
             has_shape = rows.shape == shape and columns.shape == shape[::-1]
-            if not (has_shape and _is_valid(targets)):
+            has_weights = arrays["weights"].shape == (len(targets),)
+            if not (has_shape and has_weights and _is_valid(targets)):
                 raise ValueError("its sizes do not match the other files")
         # 3) the chunk
         return Chunk(

@@ -168,6 +168,23 @@ def test_texts_without_labels(frame, data, tmp_path, run, refused):
     assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
 
 
+def test_options_of_columns_are_not_those_of_a_text_file(frame, tmp_path, run):
+    data = tmp_path / "reviews.csv"
+    frame.rename(columns={"text": "words"}).to_csv(data, index=False, sep="\t")
+    lines = put(tmp_path / "more.txt", "\n".join(frame["text"]))
+    options = "--unlabeled", lines, "--text", "words", "--sep", r"\t", "--C", 1
+    code, out, _ = run("fit", data, "-o", tmp_path / "m.joblib", *options)
+    assert code == 0
+    assert f"unlabeled  {len(frame):,} of" in out
+
+
+def test_of_many_classes_the_first_are_listed(tmp_path, run):
+    rows = [f"word{i % 9} text,c{i % 9}\n" for i in range(45)]
+    data = put(tmp_path / "many.csv", "text,label\n" + "".join(rows))
+    out = run("fit", data, "-o", tmp_path / "m.joblib", "--C", 1, "--min-df", 1)[1]
+    assert "c6 (5), c7 (5) and 1 more (column 'label')" in " ".join(out.split())
+
+
 def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
     """In columns with the classes' names, or given as CLASS=COLUMN; the saved model tells of it."""
     labels = frame["label"].astype(str)
@@ -181,6 +198,8 @@ def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
     assert re.search(r"teacher weight [\d.]+.*says the same on \d+ % of texts held out", out)
     model = load_model(tmp_path / "m.skops")
     assert model.taught_by_ == f"probabilities, {len(frame):,} texts"
+    told_wrong = run("fit", data, *more, f"{first}=p,{second}={first}", *where)[1]
+    assert "teacher weight 0 (not used);" in " ".join(told_wrong.split())
     assert "do not include the labels" in refused("fit", data, *more, first, *where)
     assert "has no column 'q'" in refused("fit", data, *more, f"{first},{second}=q", *where)
     assert "expected a probability" in refused("fit", data, *more, f"{first},{second}=text", *where)
@@ -235,6 +254,22 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
     assert set(read["prediction"]) == set(labels)
 
 
+def test_missing_cells_stay_empty(model, tmp_path, run):
+    data = tmp_path / "missing.parquet"
+    pd.DataFrame({"text": ["good", "bad"], "stars": [None, 1], "by": ["me", None]}).to_parquet(data)
+    lines = run("predict", model, data)[1].splitlines()
+    assert [line.split(",")[:3] for line in lines[1:]] == [["good", "", "me"], ["bad", "1.0", ""]]
+
+
+def test_predictions_of_several_labels(frame, data, tmp_path, run):
+    often = np.arange(len(frame)) % 4 > 0  # of which texts say nothing
+    labels = np.stack([frame["label"], often], axis=1)
+    pipeline = make_text_classifier(C=1.0).fit(frame["text"], labels)
+    joblib.dump(pipeline, tmp_path / "several.joblib")
+    read = pd.read_csv(io.StringIO(run("predict", tmp_path / "several.joblib", data)[1]))
+    assert read["prediction"].tolist() == list(map(str, pipeline.predict(frame["text"]).tolist()))
+
+
 @pytest.mark.parametrize(
     "argv", ["fit DATA", "predict MODEL DATA", "explain MODEL DATA", "report DATA --quiet"]
 )
@@ -258,10 +293,10 @@ def cells(path):
 def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, refused):
     """So that they can be joined: no number, line break or sign of an input cell changes."""
     rows = [
-        ["id", "words", "price", "note"],
-        ["007", "so good", "1.50", ""],
-        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1"],
-        ["9007199254740993", "a carriage\rreturn 🎬", "1e3", " x "],
+        ["id", "words", "price", "note", "code"],
+        ["007", "so good", "1.50", "", "007"],
+        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1", "1.50"],
+        ["9007199254740993", "a carriage\rreturn 🎬", "1e3", " x ", "1e3"],
     ]
     data, out = tmp_path / "new.csv", tmp_path / "out.csv"
     with data.open("w", encoding="utf-8", newline="") as file:
@@ -269,9 +304,9 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
     assert run("predict", model, data, "-o", out, "--text", "words") == (0, "", "")
     heading, *found = cells(out)
     assert heading == [*rows[0], "prediction", "probability_0", "probability_1"]
-    assert [row[:4] for row in found] == rows[1:]
+    assert [row[:5] for row in found] == rows[1:]
     texts = [row[1] for row in rows[1:]]
-    assert [row[4] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
+    assert [row[5] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
     assert "already has a column 'prediction'" in refused("predict", model, out, "--text", "words")
 
 
@@ -300,6 +335,16 @@ def test_explain_shows_what_the_library_says(frame, model, tmp_path, run):
     assert page.read_text("utf-8") == explanation.to_html(top=8)
 
 
+def test_explain_shows_the_first_texts_of_a_file(data, model, run):
+    out, err = run("explain", model, data, "--limit", 2)[1:]
+    assert out.count("Document") == 2
+    assert err == "The first 2 of 160 texts; --limit N explains more.\n"
+    said = "--say", "good", "--say", "bad"
+    out, err = run("explain", model, *said, "--limit", 1)[1:]
+    assert out.count("Document") == 2  # all that are said
+    assert err == ""
+
+
 def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
     labels = np.stack([frame["label"], 1 - frame["label"]], axis=1)
     pipeline = make_text_classifier(C=1.0).fit(frame["text"], labels)
@@ -310,6 +355,21 @@ def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
     assert run(*said) == (0, explanation.to_text() + "\n", "")
     expected = explanation.counterfactual("words").to_text(top=8)
     assert run(*said, "--counterfactual") == (0, expected + "\n", "")
+
+
+def test_explain_shows_one_of_three_classes(tmp_path, run):
+    texts, y = make_token_classification(
+        n_samples=90, n_classes=3, n_irrelevant=20, as_text=True, random_state=0
+    )
+    pipeline = make_text_classifier(C=1.0).fit(texts, y)
+    joblib.dump(pipeline, tmp_path / "three.joblib")
+    said = ("explain", tmp_path / "three.joblib", "--say", texts[0])
+    explanation = explain(pipeline, texts[:1])
+    for target in {0, 1, 2} - {explanation.predicted[0]}:
+        asked = (*said, "--target", target)
+        assert run(*asked) == (0, explanation.to_text(target=target) + "\n", "")
+        answer = explanation.counterfactual("words", to=target)
+        assert run(*asked, "--counterfactual") == (0, answer.to_text() + "\n", "")
 
 
 # What is refused
@@ -342,6 +402,8 @@ def test_bad_arguments(data, model, tmp_path, refused):
         ("", "COMMAND"),
         ("nonsense", "invalid choice"),
         ("compare --nonsense", "unrecognized arguments: --nonsense"),
+        ("compare --qui", "unrecognized arguments: --qui"),
+        ("compare text=good.csv", "no file text=good.csv"),
         ("compare --min-df many", 'a whole number above 0 or "auto", got'),
         ("compare --test DATA", "--test needs a file"),
         ("compare DATA --test gone.csv", "no file gone.csv"),
@@ -350,6 +412,7 @@ def test_bad_arguments(data, model, tmp_path, refused):
         ("report DATA -o nowhere/OUT", "no folder"),
         ("fit DATA", "-o"),
         ("fit DATA -o m --C nan", "expected a number above 0"),
+        ("fit DATA -o m --C inf", "expected a number above 0"),
         ("fit DATA -o m --normalize NFD", "invalid choice: 'NFD'"),
         ("fit DATA -o .", "is a folder"),
         ("fit DATA -o DATA --force", "also an input"),
@@ -361,6 +424,8 @@ def test_bad_arguments(data, model, tmp_path, refused):
         ("explain MODEL", "either a file DATA or --say TEXT"),
         ("explain MODEL DATA --say x", "either a file DATA or --say TEXT"),
         ("explain MODEL --say x --sep ;", "--sep needs a file"),
+        ("explain MODEL --say x --text words", "--text needs a file"),
+        ("explain MODEL DATA --limit auto", "expected a whole number above 0, got"),
         ("explain MODEL --say x --target 2", "classes, 0, 1; got '2'"),
         ("explain MODEL --say x --counterfactual y", "invalid choice"),
         ("report --text words -o OUT", "--text needs a file"),
@@ -381,6 +446,8 @@ def test_no_test_set(data, tmp_path, refused):
 def test_no_model_of_texts(data, tmp_path, refused):
     path = put(tmp_path / "other", pickle.dumps({"a": 1}))
     assert "contains a dict" in refused("predict", path, data)
+    joblib.dump(make_text_classifier(), path)
+    assert "clsattn: This TextClassifier instance is not fitted" in refused("predict", path, data)
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
     assert "does not take texts" in refused("predict", path, data)
@@ -408,6 +475,18 @@ def test_failure_leaves_no_file(error, code, message, data, tmp_path, run, monke
     assert err.endswith(message)
     assert out.read_text() == "before"
     assert sorted(tmp_path.iterdir()) == [out, data]
+
+
+def test_a_file_that_may_not_be_written_is_known_before_the_work(
+    data, tmp_path, refused, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "m: permission denied" in refused("fit", data, "-o", tmp_path / "m")
+
+
+def test_sizes_of_files():
+    sizes = [commands.shown_size(n_bytes) for n_bytes in (1_499, 99_499, 100_000, 2_340_000)]
+    assert sizes == ["1 KB", "99 KB", "0.1 MB", "2.3 MB"]
 
 
 # Terminals and spreadsheets

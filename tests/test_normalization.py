@@ -254,6 +254,9 @@ def test_word_vectors_have_normal_words(tmp_path):
     assert sorted(learned.words_) == ["café", "don't", "go", "stay"]
     model = make(word_vectors=plain, normalize=None).fit(["don’t Straße", "fine"], [0, 1])
     assert {"don’t", "straße"} <= set(model[0].word_vectors_.words_)
+    more = ["don’t go", "so fine"] * 3
+    model = make(word_vectors=plain, normalize=None).fit(["don’t", "fine"], [0, 1], unlabeled=more)
+    assert "don’t" in model[0].word_vectors_.words_  # beside learned vectors, too
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from helpers import put, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sklearn_clsattn.cli.reader import read_reviews
+from sklearn_clsattn.cli.reader import read_reviews, read_texts
 
 TEXTS = ['It\'s terrific, a "delight".', "null", "NA", "", "zwei\nZeilen", "naïve – 映画 🎬", " 7 "]
 LABELS = [1, 0, 0, 1, 0, 1, 1]
@@ -81,6 +81,7 @@ def test_json_as_it_is_written(tmp_path):
     lines = "\n\n".join(map(json.dumps, records))
     for content in (json.dumps(records, indent=2), json.dumps(records), f"\n{lines}\n"):
         assert read_reviews(put(path, content)).texts.tolist() == ["one", "two\ud800"]
+        assert read_reviews(io.BytesIO(content.encode())).labels.tolist() == ["a", "b"]
     put(path, '{"text": "a", "label": 1}\n{"text": "b", "label": 1.5}\n')
     np.testing.assert_array_equal(read_reviews(path).labels, [1.0, 1.5])
 
@@ -129,6 +130,13 @@ def test_choice_of_columns(tmp_path):
     assert reviews.labels.tolist() == [5, 1]
     assert read_reviews(path, label="Rating").text_column == "Review "
     refused("column 'sentiment'", read_reviews, path)
+    put(path, "Text,text,label\na,b,1\n")
+    assert read_reviews(path).text_column == "Text"  # the first of two
+    put(path, "text,label,,\na,1,,\n")  # spreadsheets add columns without names
+    assert read_reviews(path).labels.tolist() == [1]
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"text": ["a"], "label": [1]}).rename_axis(index=7).to_parquet(path)
+    assert read_reviews(path).texts.tolist() == ["a"]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
@@ -137,6 +145,34 @@ def test_separators_are_recognised(tmp_path, name, sep):
     rows = sep.join(["text", "label", '"a,b;c"']) + f'\r\n\r\n"x, y"{sep}1{sep}z\r\n\r\n'
     reviews = read_reviews(put(tmp_path / name, rows))
     assert (reviews.texts.tolist(), reviews.labels.tolist()) == (["x, y"], [1])
+
+
+def test_a_separator_cuts_rows_alike(tmp_path):
+    path = put(tmp_path / "a.csv", "text (title, body, tags);label\n\na;1\n")
+    assert read_reviews(path, text="text (title, body, tags)").texts.tolist() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.parquet", "a.csv", "a"])
+def test_a_separator_that_is_given_is_the_format(tmp_path, name):
+    path = put(tmp_path / name, "text;label\na, b;1\n")
+    assert read_reviews(path, sep=";").texts.tolist() == ["a, b"]
+    assert read_texts(path, text=None, sep=";", encoding="utf-8")[1].tolist() == ["a, b"]
+
+
+def test_long_texts_and_long_files(tmp_path):
+    long = "x" * 200_000
+    path = put(tmp_path / "a.csv", f"text,label\n{long},1\n")
+    assert read_reviews(path).texts.tolist() == [long]
+    # pandas would read many cells in parts, with numbers in the first ones.
+    empty = "," * 300
+    put(path, f"text,label{empty}\n" + f"a,1{empty}\n" * 4000 + f"b,two{empty}\n")
+    assert set(read_reviews(path).labels) == {"1", "two"}
+
+
+def test_texts_one_a_line(tmp_path):
+    path = put(tmp_path / "a.txt", b"one\r\n\r\n two, three \rfour\n")
+    texts = read_texts(path, text=None, sep=None, encoding="utf-8")[1]
+    assert texts.tolist() == ["one", " two, three ", "four"]
 
 
 def check_error(path, match, error=ValueError, **kwargs):
@@ -152,7 +188,10 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
 
 def test_files_that_cannot_be_read(tmp_path):
     for name, content, match, parameters in [
-        *((name, "text", "format is unknown; expected a name", {}) for name in ("a.xlsx", "a")),
+        *(
+            (name, "text", "format is unknown; expected a name", {})
+            for name in ("a.xlsx", "a.txt", "a")
+        ),
         *((f"a{kind}", "", "is empty", {}) for kind in (".csv", ".tsv", ".jsonl", ".parquet")),
         *(("a.csv", content, "is empty", {}) for content in ("\n\n", "\ufeff", ONE)),
         ("a.json", "[]", "is empty", {}),

@@ -79,6 +79,29 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
 
 
 @CLASSES
+@pytest.mark.parametrize(
+    ("scores", "is_spread"),
+    [
+        ([1000.0, 1001.0, 1000.0, 999.0], True),
+        ([-1000.0, -1001.0, -1000.0, -999.0], True),
+        ([720.0, 721.0, 0.0, 1.0], False),  # the second document's mass has few digits
+        ([30.0, 0.0, 0.0, 30.0], False),  # attention 1 - 1e-13 has few digits of the rest
+        ([2000.0, 0.0, 0.0, 2000.0], False),  # attention of exp(-2000) is no number
+    ],
+)
+def test_scores_of_any_size(n_classes, scores, is_spread):
+    X, loss, values = problem(n_classes, X=[[1, 2, 0, 0], [0, 0, 1, 3]])
+    scores = torch.tensor(scores, dtype=torch.float64)
+    objective = SelectiveObjective(X, loss, values)
+    point = objective(scores)
+    assert objective.is_spread == is_spread
+    with mpmath.workdps(2000):
+        expected, log_size = exact(X, loss, values, scores)
+    assert_allclose(point.direction, expected, rtol=1e-11)
+    assert point.log_size == pytest.approx(log_size, rel=1e-11)
+
+
+@CLASSES
 def test_ties_and_the_selection(n_classes):
     """The leading token is the first of several: which one must not matter."""
     X, loss, values = problem(n_classes, X=[[1, 1, 1, 0], [0, 2, 2, 1], [1, 0, 0, 1]])

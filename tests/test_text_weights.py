@@ -10,7 +10,12 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
+from sklearn_clsattn.text import (
+    ContextVectorizer,
+    WordVectors,
+    _word_vectors,
+    make_text_classifier,
+)
 
 REQUESTS = load_requests()
 RNG = np.random.default_rng(0)
@@ -77,8 +82,14 @@ def test_a_class_of_weight_zero_is_absent():
     assert_array_equal(bags.toarray(), model[0].transform(TEXTS).toarray())
 
 
-def test_word_vectors_learn_from_weights_as_from_copies():
-    texts, weights = REQUESTS.data[:300], np.random.default_rng(0).integers(0, 4, 300)
+LETTERS = ["a b c d", "a b a", "b c d", "c d e", "e a", "d d b"] * 50
+
+
+@pytest.mark.parametrize(("texts", "many_words"), [(REQUESTS.data[:300], 50.0), (LETTERS, 1.0)])
+def test_word_vectors_learn_from_weights_as_from_copies(texts, many_words, monkeypatch):
+    """Of short texts, and of texts with more than `many_words` words."""
+    monkeypatch.setattr(_word_vectors, "_MANY_WORDS", many_words)
+    weights = np.random.default_rng(0).integers(0, 4, 300)
     copies = np.repeat(np.arange(300), weights)
     weighted = WordVectors(8, min_df=1).fit(texts, sample_weight=weights)
     repeated = WordVectors(8, min_df=1).fit([texts[at] for at in copies])

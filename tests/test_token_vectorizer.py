@@ -4,6 +4,7 @@ import inspect
 import io
 import re
 import warnings
+from operator import itemgetter
 
 import hypothesis.strategies as st
 import numpy as np
@@ -83,6 +84,14 @@ def fast(request, monkeypatch):
             monkeypatch.setattr(where, name, size)
 
 
+def between_bars(text):
+    return text.split("|")
+
+
+def lengths_of_words(text):
+    return [len(word) for word in text.split()]
+
+
 def outcome(function, *arguments):
     """Return what a call returns, or its error, and the warnings in their order."""
     with warnings.catch_warnings(record=True) as caught:
@@ -137,7 +146,9 @@ def compare(parameters, documents, others=()):
 @example({"token_pattern": r"\S+", "ngram_range": (1, 2)}, ["a\x01 a b"], [])
 @example({"token_pattern": _tokens.WORDS_AND_CONTRACTIONS}, ["a'b'c'd'e 'f' g''h i'", ""], ["'"])
 @example({}, ["ab\ud800cd \udfff", "ab cd"], ["cd\ud800ef"])
-@example({"ngram_range": (0, 1)}, ["ab cd ab", "cd"], ["ab"])
+@example({"ngram_range": (0, 2)}, ["ab cd ab", "cd"], ["ab"])
+@example({"ngram_range": (1, 2), "tokenizer": between_bars}, ["ab cd|ab|cd"], ["ab|cd", "ab cd"])
+@example({"analyzer": "char_wb", "tokenizer": list, "ngram_range": (1, 2)}, ["ab cd"], ["ab"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
 
@@ -175,6 +186,14 @@ INPUTS = {
     "array": ({"lowercase": False}, np.array),
     "bytes": ({"encoding": "latin-1"}, lambda texts: [text.encode() for text in texts]),
     "files": ({"input": "file"}, lambda texts: map(io.StringIO, texts)),
+    "files, other words": (
+        {"input": "file", "token_pattern": r"\w+ ?", "ngram_range": (1, 2)},
+        lambda texts: map(io.StringIO, texts),
+    ),
+    "records": (
+        {"preprocessor": itemgetter("text")},
+        lambda texts: [{"text": text} for text in texts],
+    ),
     "binary files": ({"input": "file"}, lambda texts: [io.BytesIO(one.encode()) for one in texts]),
     "ignored": ({"decode_error": "ignore"}, lambda texts: [b"bad \xff byte", *texts]),
     "replaced": ({"decode_error": "replace"}, lambda texts: [*texts, b"bad \xff byte"]),
@@ -202,15 +221,16 @@ WRONG = [
     *[({}, documents) for documents in ("one text", 3, [], ["", "\n"], ["a", 2], [1])],
     ({}, ["cat", b"\xff"]),
     ({"preprocessor": str.encode}, ["cat"]),
-    *[({"ngram_range": bounds}, ["cat sat"]) for bounds in ((2, 1), (5, 5), (1.0, 2))],
+    *[({"ngram_range": bounds}, ["cat sat"]) for bounds in ((2, 1), (5, 5), (1.0, 2), (1, 1.0))],
     ({"min_df": 3, "max_df": 2}, ["cat", "cat", "cat"]),
     ({"min_df": 2, "max_features": 3}, ["cat", "dog"]),
     ({"min_df": -1}, ["cat"]),
     *[({"vocabulary": one}, ["cat"]) for one in ([], ["cat", "cat"], {"cat": 1}, {("cat",): 0})],
     ({"token_pattern": "(a)(b)"}, ["cat"]),
     ({"tokenizer": str.split}, ["cat"]),
+    ({"tokenizer": lengths_of_words, "ngram_range": (1, 2)}, ["cat sat"]),
     *[({"stop_words": words}, ["cat sat"]) for words in (["cat's"], ["cat", "sat"], "klingon")],
-    ({"dtype": "no such"}, ["cat"]),
+    *[({"dtype": dtype}, ["cat"]) for dtype in ("no such", np.float16)],
 ]
 
 

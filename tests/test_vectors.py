@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors, _word_vectors, make_text_classifier
 
 REQUESTS = load_requests()
 TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
@@ -132,6 +132,8 @@ def test_short_texts_are_decomposed_by_mutual_information():
     expected = rows[:4].T * np.sqrt(sizes[:4])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     assert vectors.words_.tolist() == list("abcde")
+    # The words in most texts are kept.
+    assert WordVectors(min_df=1, max_words=4).fit(texts).words_.tolist() == list("abcd")
     assert_allclose(vectors.vectors_ @ vectors.vectors_.T, expected @ expected.T, atol=1e-4)
 
 
@@ -141,11 +143,19 @@ def test_they_are_the_same_again_near_where_texts_are_alike_and_kept_in_clones()
     assert_allclose(np.linalg.norm(VECTORS.vectors_, axis=1), 1.0, rtol=1e-5)
     assert clone(VECTORS) is VECTORS
     assert VECTORS.vectors_.dtype == np.float32
-    (nearest, cosine), *_ = VECTORS.most_similar("parcel", k=3)
+    (nearest, cosine), *others = VECTORS.most_similar("parcel", k=3)
+    assert len(others) == 2
     assert nearest != "parcel"
     assert 0 < cosine <= 1
     long = WordVectors(n_components=5, min_df=1).fit([" ".join(f"w{i}" for i in range(80))] * 3)
     assert long.vectors_.shape[1] <= 5
+
+
+def test_of_very_long_texts_evenly_spaced_ones_are_used(monkeypatch):
+    texts = REQUESTS.data[:400]
+    expected = WordVectors(n_components=5).fit(texts[::2])
+    monkeypatch.setattr(_word_vectors, "_MOST_CHARACTERS", sum(map(len, texts)) / 2)
+    assert_array_equal(WordVectors(n_components=5).fit(texts).vectors_, expected.vectors_)
 
 
 def test_files_and_mappings(tmp_path):
@@ -156,10 +166,15 @@ def test_files_and_mappings(tmp_path):
         assert_array_equal(read.words_, vectors.words_)
         assert_allclose(read.vectors_, vectors.vectors_, atol=1e-5)
     zipped = tmp_path / "word2vec.txt.gz"
-    zipped.write_bytes(gzip.compress(b"4 2\nGood 1 0\ngood 0 1\n. 1 . 3 0\nbad 0 -2\n"))
+    zipped.write_bytes(gzip.compress(b"4 2\nGood 1 0\ngood 0 1\n. 1 . 3 0\nbad 0 -2\nbad 1 1\n"))
     found = WordVectors.from_file(zipped).of(["good", "bad", "?", ". 1 ."])
     assert found.tolist() == [[1, 0], [0, -1], [0, 0], [1, 0]]
     assert WordVectors.from_file(zipped, words=["BAD"]).words_.tolist() == ["bad"]
+    numbers = put(tmp_path / "numbers.txt", "2 1\na 1\n7 3\n")  # only the first line is a header
+    assert WordVectors.from_file(numbers).words_.tolist() == ["a", "7"]
+    some = WordVectors.from_mapping({"a": [1, 0], "b": [1, 0], "": [0, 1], "zero": [0, 0]})
+    assert some.words_.tolist() == ["a", "b"]
+    assert some.most_similar("b") == [("a", 1.0)]
     keyed = SimpleNamespace(index_to_key=["a", "b"], vectors=np.eye(2))
     static = SimpleNamespace(tokens=["a", "b"], embedding=np.eye(2))
     for other in (keyed, static, {"a": [1, 0], "b": [0, 1]}):
@@ -169,6 +184,7 @@ def test_files_and_mappings(tmp_path):
 def test_what_is_wrong_is_said(tmp_path):
     refused("got one text", WordVectors().fit, "one text")
     refused("Only 0 words", WordVectors().fit, ["a b", "c"])
+    refused("Only 1 words", WordVectors(min_df=2).fit, ["a b", "a c"])
     refused("got list", WordVectors.from_mapping, [1], error=TypeError)
     refused("finite vectors", WordVectors.from_mapping, {"a": [np.inf]})
     refused("'zzz' has no vector", VECTORS.most_similar, "zzz")
@@ -179,6 +195,8 @@ def test_what_is_wrong_is_said(tmp_path):
     path = put(tmp_path / "broken.txt", "a 1 2\nb 1\n")
     message = r"line 2 of .* has 1 numbers after .* expected 2"
     refused(message, WordVectors.from_file, path)
+    path = put(tmp_path / "words.txt", "good\nbad\n")
+    refused("has 0 numbers .* expected some", WordVectors.from_file, path)
 
 
 # Texts

@@ -80,7 +80,6 @@ def _line(error: Any) -> str:
         message = f"{error.filename}: " if error.filename is not None else ""
         message += error.strerror
     # 2) parameters as options: encoding='latin-1' is --encoding latin-1, and label= is --label
-    message = message.replace(", or pass label=False to read only texts", "")
     message = re.sub(
         r"\b(encoding|sep)='([^']+)'", lambda it: f"--{it[1]} {shlex.quote(it[2])}", message
     )

@@ -400,8 +400,7 @@ def _load_model(path: Path) -> Pipeline:
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model saved by 'fit'")
     model = saving.load_model(path)
-    has_steps = isinstance(model, Pipeline) and len(model) > 1
-    if not (has_steps and hasattr(model, "predict_proba")):
+    if not (isinstance(model, Pipeline) and hasattr(model, "predict_proba")):
         raise ValueError(
             f"{path} contains a {type(model).__name__}; expected a pipeline from texts to "
             "probabilities, such as 'fit' saves"

@@ -42,6 +42,7 @@ _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
 _SIGN = re.compile(r"\S")  # with which the next JSON value begins
+csv.field_size_limit(2**31 - 1)  # by default, a text of 131,073 characters would be an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ def _read_table(
     try:
         content, kind = _content(source)
         frame = _parsed(content, kind, sep, encoding, strings)
-    except (ImportError, MemoryError):
+    except ImportError:
         raise
     except Exception as error:  # decompressors and parsers have many
         if getattr(error, "errno", None) is not None:  # of the system: no permission, for example
@@ -205,7 +206,6 @@ def _parsed(
         frame = pd.read_parquet(
             io.BytesIO(content), engine="pyarrow", dtype_backend="numpy_nullable"
         )
-        _check_names(frame.columns.map(str))
         # An index that was written to the file is a column as well.
         return frame if frame.index.name is None else frame.reset_index()
     if kind in _JSON and sep is None:
@@ -281,12 +281,10 @@ def _decoded(content: bytes, encoding: str) -> str:
 
 def _utf16_without_mark(content: bytes) -> str | None:
     """Return the encoding of content whose first characters are ASCII in UTF-16, else None."""
-    first = content[:4]
-    if len(first) < 4 or len(content) % 2:
-        return None
-    if first[1] == first[3] == 0 and first[0] and first[2]:
+    is_zero = [byte == 0 for byte in content[:4]]
+    if is_zero == [False, True, False, True]:
         return "utf-16-le"
-    if first[0] == first[2] == 0 and first[1] and first[3]:
+    if is_zero == [True, False, True, False]:
         return "utf-16-be"
     return None
 
@@ -297,7 +295,7 @@ def _separator(text: str, usual: str) -> str:
     def fit(sep: str) -> tuple[bool, int]:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
         first_two = islice(filter(None, rows), 2)  # without blank lines
-        widths = list(map(len, first_two)) or [0]
+        widths = list(map(len, first_two))
         return 1 < widths[0] == widths[-1], widths[0]
 
     return max((usual, ",", ";", "\t", "|"), key=fit)

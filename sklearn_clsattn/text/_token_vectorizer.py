@@ -82,7 +82,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
-        if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
+        if self.preprocessor is None and not callable(self.analyzer):
             raw_documents = checked(raw_documents, lowercase=self.lowercase)
         characters = self.analyzer == "char_wb"
         pattern = BETWEEN_SPACES if characters else self.token_pattern
@@ -170,7 +170,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
 def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
     """Return whether counting integers is faster for a vectorizer with this token pattern."""
     min_n, max_n = vectorizer.ngram_range
-    if not (isinstance(min_n, int) and isinstance(max_n, int) and 1 <= min_n <= max_n):
+    if not (isinstance(min_n, int) and isinstance(max_n, int) and min_n >= 1):
         return False
     if vectorizer.analyzer not in ("word", "char_wb") or vectorizer.dtype is None:
         return False
