@@ -153,6 +153,16 @@ def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
 
 
+def test_a_range_set_after_fit_counts_as_in_scikit_learn(fast):
+    """Even one that scikit-learn refuses to fit."""
+    texts = ["ab cd ef", "cd ef"]
+    found = []
+    for vectorizer in (TokenVectorizer, CountVectorizer):
+        fitted = vectorizer(ngram_range=(1, 2)).fit(texts)
+        found.append(fitted.set_params(ngram_range=(2, 1)).transform(texts))
+    assert_same_matrix(*found)
+
+
 def some_texts(n_documents=60, seed=0):
     """Return texts of up to 40 words and marks, frequent ones and rare ones."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -42,7 +42,6 @@ _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
 _SIGN = re.compile(r"\S")  # with which the next JSON value begins
-csv.field_size_limit(2**31 - 1)  # by default, a text of 131,073 characters would be an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +229,7 @@ def _delimited(text: str, sep: str | None, usual: str, strings: bool) -> pd.Data
         # pandas only warns about rows longer than the header, and truncates them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
-            _check_names(next(filter(None, rows)))
+            _check_names(next(_rows(text, sep)))
             return pd.read_csv(
                 io.StringIO(text, newline=""),
                 sep=sep,
@@ -289,13 +287,17 @@ def _utf16_without_mark(content: bytes) -> str | None:
     return None
 
 
+def _rows(text: str, sep: str) -> Iterator[list[str]]:
+    """Return the rows of delimited text, without blank lines."""
+    csv.field_size_limit(2**31 - 1)  # by default, a text of 131,073 characters is an error
+    return filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=sep))
+
+
 def _separator(text: str, usual: str) -> str:
     """Return which usual separator cuts the first two rows alike, and into most columns."""
 
     def fit(sep: str) -> tuple[bool, int]:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
-        first_two = islice(filter(None, rows), 2)  # without blank lines
-        widths = list(map(len, first_two))
+        widths = list(map(len, islice(_rows(text, sep), 2)))
         return 1 < widths[0] == widths[-1], widths[0]
 
     return max((usual, ",", ";", "\t", "|"), key=fit)

@@ -170,7 +170,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
 def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
     """Return whether counting integers is faster for a vectorizer with this token pattern."""
     min_n, max_n = vectorizer.ngram_range
-    if not (isinstance(min_n, int) and isinstance(max_n, int) and min_n >= 1):
+    if not (isinstance(min_n, int) and isinstance(max_n, int) and 1 <= min_n <= max_n):
         return False
     if vectorizer.analyzer not in ("word", "char_wb") or vectorizer.dtype is None:
         return False
