@@ -89,8 +89,8 @@ class Bags:
             selected.row_lengths = self.row_lengths[rows]
         return selected
 
-    def without_single_columns(self) -> tuple[NDArray[Any], NDArray[Any], Bags]:
-        """Return a column of each unit that no other unit has, its weight, and the remaining bags.
+    def split_single_columns(self) -> tuple[NDArray[Any], NDArray[Any], Bags]:
+        """Return a column of each unit that no other has, its weight, and the bags without these.
 
         Columns and weights are (n_units,), both 0 for a unit without such a column.
         """
@@ -98,7 +98,7 @@ class Bags:
         n_units, n_columns = right.shape
         n_units_of_columns = np.bincount(right.indices, minlength=n_columns)
         is_single = n_units_of_columns[right.indices] == 1
-        # 1) the first of each unit
+        # 1) the first such entry of each unit
         singles = np.flatnonzero(is_single)
         units = np.repeat(np.arange(n_units), np.diff(right.indptr))[singles]
         is_first = np.diff(units, prepend=-1) > 0

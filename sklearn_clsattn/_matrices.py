@@ -18,7 +18,7 @@ _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.in
 _LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
 _FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
-_FEW_VALUES = 8  # times as many columns, from which on those in use are numbered
+_FEW_VALUES = 8  # with more columns than so many times the values, only those in use are numbered
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _EMPTY = sp.csr_array((0, 0))
 
@@ -172,17 +172,21 @@ def csr_of(
 def sums_by_entry(
     values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]
 ) -> sp.csr_array:
-    """Return the sums of values by row and column, canonical CSR of a shape."""
-    # Conversion to columns and back puts entries in order, which is faster than sorting them. It
-    # passes over all columns: where few are in use, only these get a number.
+    """Return the sums of values with the same row and column, as canonical CSR of this shape."""
     n_rows, n_columns = shape
-    is_sparse = _FEW_VALUES * len(values) < n_columns
-    if is_sparse:
-        used, columns = np.unique(columns, return_inverse=True)
-        n_columns = len(used)
-    sums = sp.coo_array((values, (rows, columns)), shape=(n_rows, n_columns)).tocsc().tocsr()
-    indices = used[sums.indices] if is_sparse else sums.indices
-    return sp.csr_array((sums.data, indices, sums.indptr), shape=shape)
+    if _FEW_VALUES * len(values) >= n_columns:
+        return _sums_in_order(values, rows, columns, shape)
+    # Where few columns are in use, they are numbered anew: the others would take time as well.
+    used, numbers = np.unique(columns, return_inverse=True)
+    sums = _sums_in_order(values, rows, numbers, (n_rows, len(used)))
+    return csr_of(sums.data, used[sums.indices], sums.indptr, n_columns)
+
+
+def _sums_in_order(
+    values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]
+) -> sp.csr_array:
+    """Return the sums by row and column; conversions to columns and back are faster than a sort."""
+    return sp.coo_array((values, (rows, columns)), shape=shape).tocsc().tocsr()
 
 
 def row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[np.float64]:

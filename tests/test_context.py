@@ -17,8 +17,16 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from sklearn_clsattn import _matrices
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import (
+    WORDS_AND_PUNCTUATION,
+    ContextVectorizer,
+    _context_vectorizer,
+    _gate_positions,
+    _gate_scores,
+    make_text_classifier,
+)
 from sklearn_clsattn.text._gate_positions import N_CELLS, Words, frequent_words, token_positions
 from sklearn_clsattn.text._gate_scores import gather_evidence, loss_and_gradient
 from sklearn_clsattn.text._ngrams import count_ngrams
@@ -310,7 +318,7 @@ def test_occurrences_sum_to_the_bag(characters, words):
 
 
 @pytest.mark.parametrize("characters", [None, (2, 4)])
-def test_a_text_alone_has_the_row_that_it_has_among_many(characters):
+def test_a_text_of_known_words_alone_has_the_row_that_it_has_among_many(characters):
     """To the bit, though the columns in use are numbered anew for a few texts."""
     texts, codes = reviews(n_documents=400)
     names = [f"word{i}" for i in range(3000)]  # a vocabulary much larger than a text
@@ -323,6 +331,22 @@ def test_a_text_alone_has_the_row_that_it_has_among_many(characters):
         row = many[[i]]
         assert np.array_equal(alone.indices, row.indices)
         assert np.array_equal(alone.data, row.data)
+
+
+@pytest.mark.parametrize("characters", [None, (2, 4)])
+def test_bags_do_not_depend_on_the_sizes_of_blocks(monkeypatch, characters):
+    texts, codes = reviews()
+    texts[3] = "a good film\n. not good\nso"
+    at_once = vectorizer(characters=characters).fit(texts, codes)
+    expected = sparse.csr_array(at_once.transform(texts))
+    for module in (_context_vectorizer, _gate_positions, _gate_scores):
+        monkeypatch.setattr(module, "_BLOCK", 3)
+    monkeypatch.setattr(_matrices, "_FEW_VALUES", 0)
+    in_pieces = vectorizer(characters=characters).fit(texts, codes)
+    assert np.array_equal(in_pieces.start_scores_, at_once.start_scores_)
+    found = sparse.csr_array(in_pieces.transform(texts))
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_other_token_patterns():

@@ -181,7 +181,7 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
             np.divide(left_out_of_totals, kept, out=kept)
             np.subtract(1.0, kept, out=kept)
             np.maximum(kept, _SMALLEST_SHARE, out=kept)
-            # 4) the changes of log-odds by it
+            # 4) the changes of the sums of log-odds
             np.log(kept, out=kept)
             kept *= part.data
             changes = row_sums(kept, part.indptr)
@@ -191,8 +191,9 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
     n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
     products = X
     if isinstance(X, Bags):
-        # Entries of the columns of a single unit need no product: nothing is added up.
-        columns, factors, products = X.without_single_columns()
+        # A column of a single unit has one term in the product: its entries are those of the left
+        # matrix, scaled. A unit without such a column gets the factor 0, which changes nothing.
+        columns, factors, products = X.split_single_columns()
 
         def multiply_and_add(block: tuple[slice, Any]) -> None:
             rows, left = block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, compress
 from numbers import Integral, Real
@@ -68,7 +68,15 @@ from ._tokens import (
     tokens_of_pattern,
     tokens_of_tokenizer,
 )
-from ._units import SpelledWords, UnitNumbers, units_of
+from ._units import (
+    SpelledWords,
+    UnitNumbers,
+    UnitParts,
+    Units,
+    remember_units,
+    unit_parts,
+    units_of,
+)
 from ._word_vectors import WordVectors, side_by_side, vectors_of
 
 # Word n-grams never have two spaces in a row.
@@ -340,7 +348,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
     def _learn(
         self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
     ) -> tuple[Words, UnitNumbers | None]:
-        """Learn features and gates; return the words of the documents, and numbers of units."""
+        """Learn features and gates; return the words of the documents, and their units' numbers."""
         self._check_ranges()
         # 1) texts with positive weight: others teach nothing
         every_text = self._texts(raw_documents, y)
@@ -364,9 +372,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
             words = Words(tokens, ngrams.at_tokens(), positions)
             # 3) gates; another thread numbers the units of the texts meanwhile
-            units = in_background(lambda: self._unit_numbers(spelled_words, tokens.words))
+            parts = unit_parts(self)
+            numbered = in_background(lambda: _numbered_units(parts, spelled_words, tokens.words))
             self._learn_gates(words, ngrams.counts, targets, weights)
-            numbers = units()
+            numbers = numbered()
+            if numbers is not None:
+                remember_units(self, parts, numbers.units)
+            del ngrams
         # 4) word vectors, whose words become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
@@ -375,7 +387,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 vocabulary.setdefault(word, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
             words = self._words(texts, tokens)
-            numbers = self._unit_numbers(spelled_words)
+            numbers = self._unit_numbers()
         if len(texts) < len(every_text):
             words = self._read(every_text)
         return words, numbers
@@ -630,18 +642,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
         return Bags(counts, identity, names, vectors)
 
-    def _unit_numbers(
-        self, spelled_words: SpelledWords | None = None, words: Sequence[str] = ()
-    ) -> UnitNumbers | None:
-        """Return numbers for the units of texts, at first those of the vocabulary and some words.
-
-        Without characters, units are columns, and have no others.
-        """
-        if not self.character_vocabulary_:
-            return None
-        numbers = UnitNumbers(units_of(self, spelled_words), spelled_words)
-        numbers.number(words)
-        return numbers
+    def _unit_numbers(self) -> UnitNumbers | None:
+        """Return numbers of units, None without characters, where units are columns."""
+        return UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
 
     def _parts(self, words: Words, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.
@@ -700,6 +703,17 @@ def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
     texts = vectorizer._texts(raw_documents)
     words = map(vectorizer._read, batches(texts, _BATCH))
     return vectorizer._bags(len(texts), words, vectorizer._unit_numbers())
+
+
+def _numbered_units(
+    parts: UnitParts, spelled_words: SpelledWords | None, words: list[str]
+) -> UnitNumbers | None:
+    """Return the numbers of units built from parts, and of words, None without characters."""
+    if spelled_words is None or not spelled_words.ngrams:
+        return None
+    numbers = UnitNumbers(Units(*parts, spelled_words=spelled_words), spelled_words)
+    numbers.number(words)
+    return numbers
 
 
 def _plain(bags: Any) -> Any:

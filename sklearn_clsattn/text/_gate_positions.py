@@ -85,14 +85,14 @@ def token_positions(
 def _after_breaks(
     starts: Ids, indptr: Integers, texts: Sequence[str], between: re.Pattern[str]
 ) -> Integers:
-    """Return the first token after each break in texts, whose tokens start there, (n_breaks,)."""
-    tokens = []
+    """Return the first token after each break within a text, (n_breaks,), by tokens' `starts`."""
+    tokens_after = []
     for first, last, text in zip(indptr[:-1].tolist(), indptr[1:].tolist(), texts, strict=True):
         breaks = [match.start() for match in between.finditer(text)]
         if breaks:
             after = first + np.searchsorted(starts[first:last], breaks, side="right")
-            tokens.append(after[after < last])  # no token follows the last breaks
-    return np.concatenate([np.zeros(0, dtype=np.int64), *tokens])
+            tokens_after.append(after[after < last])  # no token follows the last breaks
+    return np.concatenate([np.zeros(0, dtype=np.int64), *tokens_after])
 
 
 def _cells(distances: Integers) -> NDArray[np.int8]:

@@ -126,7 +126,7 @@ def _positions_by_entry(
     shape: tuple[int, int, int, int],
     n_columns: int,
 ) -> tuple[Numbers, NDArray[np.int32]]:
-    """Return the positions of all occurrences in the documents in use, and ends of documents.
+    """Return the positions of all n-grams in the documents in use, and their `indptr` by document.
 
     Positions, (n_occurrences,), are in the order of the documents' entries, those of an entry one
     after another; `indptr` is (n_used + 1,). A position is the index, in an array of a `shape`, of

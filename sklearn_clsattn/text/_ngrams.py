@@ -43,8 +43,8 @@ class NgramCounts:
     columns : their lookup, for other documents
     numbers_at_tokens : (n_occurrences,) for each length, the number of the n-gram that starts at
         each token, -1 for none
-    columns_of_numbers : (n_ngrams + 1,) for each length, the column of each n-gram, -1 for one
-        without a column, and for none
+    columns_of_numbers : (n_ngrams + 1,) for each length, the column of each n-gram, -1 if it has
+        none; the last entry, -1, is that of the number -1
     """
 
     counts: sp.csr_array
@@ -66,14 +66,14 @@ class _Ngrams(NamedTuple):
 
     prefixes, last_words : (n_ngrams,), their numbers
     at_tokens : (n_occurrences,), the number of the n-gram that starts at each token, -1 for none
-    is_common : (n_ngrams,), whether they are not in too many documents
-    counts : CSC (n_documents, n_common), of those, in the smallest sufficient type
+    is_kept : (n_ngrams,), whether each is in at most `high` documents
+    counts : CSC (n_documents, n_kept), of those, in the smallest sufficient type
     """
 
     prefixes: Ids
     last_words: Ids
     at_tokens: Ids
-    is_common: NDArray[np.bool_]
+    is_kept: NDArray[np.bool_]
     counts: sp.csc_array
 
 
@@ -122,23 +122,23 @@ def count_ngrams(
 def _columns_of_numbers(levels: list[_Ngrams], order: Integers) -> list[Ids]:
     """Return, for each length, the column of each n-gram, and -1 at the end, (n_ngrams + 1,).
 
-    `order`, (n_columns,), are the common n-grams of all lengths in the order of their columns.
+    `order`, (n_columns,), are the kept n-grams of all lengths in the order of their columns.
     """
     columns_in_order = np.empty(len(order), dtype=np.int32)
     columns_in_order[order] = np.arange(len(order))
     columns_of_numbers = []
     start = 0
     for level in levels:
-        common = np.flatnonzero(level.is_common)
-        columns = np.full(len(level.is_common) + 1, -1, dtype=np.int32)
-        columns[common] = columns_in_order[start : start + len(common)]
+        kept = np.flatnonzero(level.is_kept)
+        columns = np.full(len(level.is_kept) + 1, -1, dtype=np.int32)
+        columns[kept] = columns_in_order[start : start + len(kept)]
         columns_of_numbers.append(columns)
-        start += len(common)
+        start += len(kept)
     return columns_of_numbers
 
 
 def _words_of_ngrams(levels: list[_Ngrams], min_n: int) -> Ids:
-    """Return the numbers of the words of common n-grams, then -1, (max_n, n_common)."""
+    """Return the numbers of the words of kept n-grams, then -1, (max_n, n_kept)."""
     tables = []
     # Each n-gram of n - 1 words; at first the empty one.
     table = np.full((len(levels), 1), -1, dtype=np.int32)
@@ -146,7 +146,7 @@ def _words_of_ngrams(levels: list[_Ngrams], min_n: int) -> Ids:
         table = table[:, level.prefixes]
         table[n - 1] = level.last_words
         if n >= min_n:
-            tables.append(table[:, level.is_common])
+            tables.append(table[:, level.is_kept])
     return np.concatenate(tables, axis=1)
 
 
@@ -367,11 +367,12 @@ class _NgramWalk:
         last_words = self.ids[last].compress(is_ngram)
         arrays = prefixes, last_words, indptr
         by_word = sp.csr_array(arrays, shape=(n_starts, self.n_words)).tocsc()
+        # Rows are last words now, columns prefixes, and entries tokens.
         arrays = by_word.indices, by_word.data, by_word.indptr
         by_prefix = sp.csr_array(arrays, shape=(self.n_words, self.n_prefixes)).tocsc()
         numbers = np.arange(self.n_prefixes, dtype=np.int32)
-        prefixes = np.repeat(numbers, np.diff(by_prefix.indptr))
-        return prefixes, by_prefix.indices, by_prefix.data
+        sorted_prefixes = np.repeat(numbers, np.diff(by_prefix.indptr))
+        return sorted_prefixes, by_prefix.indices, by_prefix.data
 
     def look_up(self, lookup: Lookup) -> Ids:
         """Return the number of the n-gram that starts at each token, -1 for none."""
@@ -395,8 +396,8 @@ def _select_words(walk: _NgramWalk, word_counts: sp.csc_array, low: float, high:
     """Return the words in at least `low` documents, given the counts of all words."""
     frequencies = np.diff(word_counts.indptr)
     is_frequent = frequencies >= low
-    is_common = frequencies <= high
-    counts = word_counts[:, is_frequent & is_common]
+    is_low_enough = frequencies <= high
+    counts = word_counts[:, is_frequent & is_low_enough]
     counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
     words = np.flatnonzero(is_frequent).astype(np.int32)
     number_of_word = np.full(walk.n_words, -1, dtype=np.int32)
@@ -405,7 +406,7 @@ def _select_words(walk: _NgramWalk, word_counts: sp.csc_array, low: float, high:
         prefixes=np.zeros_like(words),
         last_words=words,
         at_tokens=number_of_word[walk.ids],
-        is_common=is_common[is_frequent],
+        is_kept=is_low_enough[is_frequent],
         counts=counts,
     )
 
@@ -416,47 +417,48 @@ def _count_longer(walk: _NgramWalk, n_documents: int, low: float, high: float) -
     prefixes, last_words, tokens = walk.sorted_ngrams()
     documents = walk.documents[tokens]
     is_new_ngram = _differs(prefixes) | _differs(last_words)
-    entries = _bounds(is_new_ngram | _differs(documents))
-    counts = np.diff(entries)
+    entry_bounds = _bounds(is_new_ngram | _differs(documents))
+    entry_starts = entry_bounds[:-1]
+    counts = np.diff(entry_bounds)
     # 2) n-grams, which are runs of entries
-    ngrams = _bounds(is_new_ngram[entries[:-1]])
-    frequencies = np.diff(ngrams)
+    ngram_bounds = _bounds(is_new_ngram[entry_starts])
+    frequencies = np.diff(ngram_bounds)
     is_frequent = frequencies >= low
-    is_common = frequencies <= high
+    is_low_enough = frequencies <= high
     # 3) the entries of the n-grams that are counted, in small types
-    is_counted = is_frequent & is_common
+    is_counted = is_frequent & is_low_enough
     is_kept = np.repeat(is_counted, frequencies)
     counts = counts[is_kept]
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
     ends = np.cumsum(frequencies[is_counted])
     indptr = np.append(0, ends).astype(index_type(len(counts)))
-    arrays = counts, documents[entries[:-1][is_kept]], indptr
+    arrays = counts, documents[entry_starts[is_kept]], indptr
     # 4) the n-grams' numbers, at the tokens where they start
     number_of_ngram = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1).astype(np.int32)
-    starts = entries[ngrams]
+    bounds = entry_bounds[ngram_bounds]
     at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
-    at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(starts))
-    examples = starts[:-1][is_frequent]
+    at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(bounds))
+    examples = bounds[:-1][is_frequent]
     return _Ngrams(
         prefixes=prefixes[examples],
         last_words=last_words[examples],
         at_tokens=at_tokens,
-        is_common=is_common[is_frequent],
+        is_kept=is_low_enough[is_frequent],
         counts=sp.csc_array(arrays, shape=(n_documents, len(ends))),
     )
 
 
 def _bounds(is_first: NDArray[np.bool_]) -> Integers:
-    """Return the starts of runs, given which values are first in one, and the end, (n_runs + 1,).
+    """Return the starts of runs, whose first values are given, and the last end, (n_runs + 1,).
 
-    They are in the smallest type: memory is half of the work.
+    Small integers save time.
     """
     numbers = np.arange(len(is_first) + 1, dtype=index_type(len(is_first)))
     return numbers.compress(np.append(is_first, True))
 
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each value differs from the one before, as the first does, (n_values,)."""
+    """Return whether each value differs from the one before, (n_values,); the first one does."""
     differs = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=differs[1:])
     return differs

@@ -19,12 +19,17 @@ from .._bags import Bags, TokenVectors, without_unused_columns
 from ._characters import spelling_matrix
 from ._tokens import is_spelled, look_up
 
+# Vocabulary, character n-grams, their lengths and weight, and the precision of entries.
+UnitParts = tuple[
+    Mapping[str, int], Mapping[str, int], tuple[int, int], float, type[np.floating[Any]]
+]
+
 
 class SpelledWords(NamedTuple):
     """Words with letters or digits, and the character n-grams in them.
 
     numbers : the number of each word
-    ngrams : all n-grams of a vectorizer
+    ngrams : names of the columns
     counts : CSR (n_words, n_ngrams)
     """
 
@@ -38,8 +43,8 @@ class Units:
 
     `vocabulary` and `characters` number word n-grams and character n-grams, `ngram_range` is that
     of the latter, and `weight` the factor of their entries. `names` are those of the vocabulary,
-    and `table`, CSR (n_names, n_columns), has the columns of each. `spelled_words` need not be
-    spelled again.
+    and `table`, CSR (n_names, n_columns), has the columns of each. The character n-grams of
+    `spelled_words` are counted already.
     """
 
     def __init__(
@@ -95,27 +100,27 @@ class Units:
 class UnitNumbers:
     """Numbers of the units of some texts: first the vocabulary, then other words in order.
 
-    `spelled_words` need not be spelled again.
+    The character n-grams of `spelled_words` are counted already.
     """
 
     def __init__(self, units: Units, spelled_words: SpelledWords | None = None) -> None:
-        self._units = units
+        self.units = units
         self._spelled_words = spelled_words
         self._others: dict[str, int] = {}  # the number of each other word
         self._spelled: list[Any] = []  # their character n-grams, some rows at a time
 
     def __len__(self) -> int:
-        return len(self._units.names) + len(self._others)
+        return len(self.units.names) + len(self._others)
 
     @property
     def names(self) -> NDArray[np.object_]:
         """Names of the units, (n_units,)."""
-        return np.concatenate([self._units.names, self._other_names()])
+        return np.concatenate([self.units.names, self._other_names()])
 
     def number(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return the units of distinct words, (n_words,), -1 for those without columns."""
         # 1) the numbers of units
-        vocabulary = self._units.vocabulary
+        vocabulary = self.units.vocabulary
         others = self._others
         units = [vocabulary.get(word, others.get(word, -1)) for word in words]
         numbers = np.array(units, dtype=np.int32)
@@ -124,7 +129,7 @@ class UnitNumbers:
             return numbers
         # 2) new words, which become units if they have known character n-grams
         new_words = [words[i] for i in new.tolist()]
-        spelled = self._units.spelled(new_words, self._spelled_words)
+        spelled = self.units.spelled(new_words, self._spelled_words)
         has_columns = np.diff(spelled.indptr) > 0
         new = new[has_columns]
         numbers[new] = len(self) + np.arange(len(new))
@@ -135,13 +140,13 @@ class UnitNumbers:
 
     def bags(self, left: Any, vectors: TokenVectors | None) -> Bags:
         """Return bags, given documents' units, CSR (n_documents, n_units)."""
-        n_names = len(self._units.names)
-        table = self._units.table
+        n_names = len(self.units.names)
+        table = self.units.table
         # 1) the units that are in use, of the vocabulary and others
         left, used = without_unused_columns(left)
         known = used[used < n_names]
         others = used[used >= n_names] - n_names
-        names = np.concatenate([self._units.names[known], self._other_names()[others]])
+        names = np.concatenate([self.units.names[known], self._other_names()[others]])
         # 2) their columns
         right = table[known]
         if len(others):
@@ -157,22 +162,32 @@ class UnitNumbers:
 
 
 # The data from which each vectorizer's units were last built, and the units; not pickled.
-_UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionary()
+_UNITS: WeakKeyDictionary[Any, tuple[UnitParts, Units]] = WeakKeyDictionary()
 
 
-def units_of(vectorizer: Any, spelled_words: SpelledWords | None = None) -> Units:
-    """Return the units of a fitted vectorizer, built on first use, with words spelled before."""
-    parts = (
+def unit_parts(vectorizer: Any) -> UnitParts:
+    """Return the data from which the units of a vectorizer are built."""
+    return (
         vectorizer.vocabulary_,
         vectorizer.character_vocabulary_,
         vectorizer.characters,
         vectorizer.character_weight,
         vectorizer.dtype,
     )
+
+
+def remember_units(vectorizer: Any, parts: UnitParts, units: Units) -> None:
+    """Keep the units of a vectorizer, which were built from these parts, for later calls."""
+    _UNITS[vectorizer] = parts, units
+
+
+def units_of(vectorizer: Any) -> Units:
+    """Return the units of a fitted vectorizer, built on first use."""
+    parts = unit_parts(vectorizer)
     if vectorizer in _UNITS:
         last_parts, units = _UNITS[vectorizer]
         if all(map(operator.is_, last_parts, parts)):
             return units
-    units = Units(*parts, spelled_words)
-    _UNITS[vectorizer] = parts, units
+    units = Units(*parts)
+    remember_units(vectorizer, parts, units)
     return units
