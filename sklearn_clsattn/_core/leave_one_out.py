@@ -237,20 +237,21 @@ def _log_odds_without(
     from .threads import stream_in_threads
 
     dtype = _precision(X, totals)
-    totals_of_class = totals.smoothed.astype(dtype, order="C")
-    totals_of_others = totals.rest.astype(dtype, order="C")
-    first = totals.n_classes - totals.n_outputs
+    first = totals.n_classes - totals.n_outputs  # the class of the first output
+    totals_of_class = totals.smoothed[:, first:].astype(dtype, order="C")
+    totals_of_others = totals.rest[:, first:].astype(dtype, order="C")
     prior_odds = totals.prior_odds[first:].astype(dtype)
     # What an entry of 1 adds to the totals.
     units = _unit_per_document(X, totals)[:, None]
-    added_to_class = (left_out.by_class * units).astype(dtype)
-    added_to_others = ((left_out.total[:, None] - left_out.by_class) * units).astype(dtype)
+    left_out_of_class = left_out.by_class[:, first:]
+    added_to_class = (left_out_of_class * units).astype(dtype)
+    added_to_others = ((left_out.total[:, None] - left_out_of_class) * units).astype(dtype)
 
     def log_odds(block: tuple[slice, Any]) -> tuple[slice, Any, Array]:
         rows, part = block
         lengths = np.diff(part.indptr)
         entries = part.data[:, None]
-        # 1) the totals of each class without the document
+        # 1) the totals of each output's class without the document
         of_class = totals_of_class[part.indices]
         of_class -= np.repeat(added_to_class[rows], lengths, axis=0) * entries
         np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
@@ -260,11 +261,11 @@ def _log_odds_without(
         np.maximum(of_others, _SMALLEST_TOTAL, out=of_others)
         # 3) their log-odds
         of_class /= of_others
-        odds = np.log(of_class[:, first:])
+        odds = np.log(of_class, out=of_class)
         odds -= prior_odds
         return rows, part, odds
 
-    yield from stream_in_threads(log_odds, row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1))
+    yield from stream_in_threads(log_odds, row_blocks(X, BLOCK_ENTRIES // totals.n_outputs + 1))
 
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
