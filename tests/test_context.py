@@ -64,7 +64,7 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
     ngrams = count_ngrams(tokens, (1, 2))
     known = frequent_words(tokens, weights, least)
     positions = token_positions(tokens, texts, {word: number for number, word in enumerate(known)})
-    words = Words(tokens, ngrams.at_tokens(), positions)
+    words = Words(tokens, ngrams.columns_at_tokens(), positions)
     given = targets(codes, n_classes)
     return gather_evidence(ngrams.counts, words, given, weights, len(known), limit), known
 

@@ -370,10 +370,12 @@ class ContextVectorizer(  # type: ignore[call-arg]
             spelled_words, positions = others()
             names = [] if spelled_words is None else spelled_words.ngrams
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-            words = Words(tokens, ngrams.at_tokens(), positions)
+            words = Words(tokens, ngrams.columns_at_tokens(), positions)
             # 3) gates; another thread numbers the units of the texts meanwhile
             parts = unit_parts(self)
-            numbered = in_background(lambda: _numbered_units(parts, spelled_words, tokens.words))
+            numbered = in_background(
+                lambda: _build_unit_numbers(parts, spelled_words, tokens.words)
+            )
             self._learn_gates(words, ngrams.counts, targets, weights)
             numbers = numbered()
             if numbers is not None:
@@ -705,7 +707,7 @@ def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
     return vectorizer._bags(len(texts), words, vectorizer._unit_numbers())
 
 
-def _numbered_units(
+def _build_unit_numbers(
     parts: UnitParts, spelled_words: SpelledWords | None, words: list[str]
 ) -> UnitNumbers | None:
     """Return the numbers of units built from parts, and of words, None without characters."""

@@ -53,7 +53,7 @@ class NgramCounts:
     numbers_at_tokens: list[Ids]
     columns_of_numbers: list[Ids]
 
-    def at_tokens(self) -> list[Ids]:
+    def columns_at_tokens(self) -> list[Ids]:
         """Return, for each length, the columns of the n-grams that start at tokens."""
         columns_at_tokens = []
         for numbers, columns in zip(self.numbers_at_tokens, self.columns_of_numbers, strict=True):
@@ -65,14 +65,15 @@ class _Ngrams(NamedTuple):
     """The n-grams of one length in enough documents, sorted by prefix and last word.
 
     prefixes, last_words : (n_ngrams,), their numbers
-    at_tokens : (n_occurrences,), the number of the n-gram that starts at each token, -1 for none
+    numbers_at_tokens : (n_occurrences,), the number of the n-gram that starts at each token, -1 for
+        none
     is_kept : (n_ngrams,), whether each is in at most `high` documents
     counts : CSC (n_documents, n_kept), of those, in the smallest sufficient type
     """
 
     prefixes: Ids
     last_words: Ids
-    at_tokens: Ids
+    numbers_at_tokens: Ids
     is_kept: NDArray[np.bool_]
     counts: sp.csc_array
 
@@ -94,19 +95,20 @@ def count_ngrams(
     # 2) n-grams of each length, from those that are shorter by a word
     walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
     word_counts = tokens.word_counts[:, np.argsort(number_of_id)]
-    levels = [_select_words(walk, word_counts, low, high)]
+    by_length = [_select_words(walk, word_counts, low, high)]
     for _ in range(1, max_n):
-        walk.advance(levels[-1].at_tokens, len(levels[-1].prefixes))
-        levels.append(_count_longer(walk, tokens.n_documents, low, high))
-    table = _words_of_ngrams(levels, min_n)
-    levels = levels[min_n - 1 :]
+        shorter = by_length[-1]
+        walk.advance(shorter.numbers_at_tokens, len(shorter.prefixes))
+        by_length.append(_count_longer(walk, tokens.n_documents, low, high))
+    table = _words_of_ngrams(by_length, min_n)
+    by_length = by_length[min_n - 1 :]
     # 3) columns in alphabetical order. The words' numbers almost give it, but not always: a word
     # can contain a character lower than a space.
     names = _ngram_names(table, words)
     nearly_sorted = np.lexsort(table[::-1]).tolist()
     order = np.array(sorted(nearly_sorted, key=names.__getitem__), dtype=np.int64)
     sorted_names = [names[i] for i in order.tolist()]
-    by_column = sp.hstack([level.counts for level in levels], format="csc")
+    by_column = sp.hstack([ngrams.counts for ngrams in by_length], format="csc")
     # Conversion to rows is one pass, which leaves the columns of each row in order.
     by_row = by_column[:, order].tocsr()
     by_row.data = by_row.data.astype(dtype)
@@ -114,12 +116,12 @@ def count_ngrams(
         counts=by_row,
         names=sorted_names,
         columns=NgramColumns(numbers, table[:, order]),
-        numbers_at_tokens=[level.at_tokens for level in levels],
-        columns_of_numbers=_columns_of_numbers(levels, order),
+        numbers_at_tokens=[ngrams.numbers_at_tokens for ngrams in by_length],
+        columns_of_numbers=_columns_of_numbers(by_length, order),
     )
 
 
-def _columns_of_numbers(levels: list[_Ngrams], order: Integers) -> list[Ids]:
+def _columns_of_numbers(by_length: list[_Ngrams], order: Integers) -> list[Ids]:
     """Return, for each length, the column of each n-gram, and -1 at the end, (n_ngrams + 1,).
 
     `order`, (n_columns,), are the kept n-grams of all lengths in the order of their columns.
@@ -128,25 +130,25 @@ def _columns_of_numbers(levels: list[_Ngrams], order: Integers) -> list[Ids]:
     columns_in_order[order] = np.arange(len(order))
     columns_of_numbers = []
     start = 0
-    for level in levels:
-        kept = np.flatnonzero(level.is_kept)
-        columns = np.full(len(level.is_kept) + 1, -1, dtype=np.int32)
+    for ngrams in by_length:
+        kept = np.flatnonzero(ngrams.is_kept)
+        columns = np.full(len(ngrams.is_kept) + 1, -1, dtype=np.int32)
         columns[kept] = columns_in_order[start : start + len(kept)]
         columns_of_numbers.append(columns)
         start += len(kept)
     return columns_of_numbers
 
 
-def _words_of_ngrams(levels: list[_Ngrams], min_n: int) -> Ids:
+def _words_of_ngrams(by_length: list[_Ngrams], min_n: int) -> Ids:
     """Return the numbers of the words of kept n-grams, then -1, (max_n, n_kept)."""
     tables = []
     # Each n-gram of n - 1 words; at first the empty one.
-    table = np.full((len(levels), 1), -1, dtype=np.int32)
-    for n, level in enumerate(levels, start=1):
-        table = table[:, level.prefixes]
-        table[n - 1] = level.last_words
+    table = np.full((len(by_length), 1), -1, dtype=np.int32)
+    for n, ngrams in enumerate(by_length, start=1):
+        table = table[:, ngrams.prefixes]
+        table[n - 1] = ngrams.last_words
         if n >= min_n:
-            tables.append(table[:, level.is_kept])
+            tables.append(table[:, ngrams.is_kept])
     return np.concatenate(tables, axis=1)
 
 
@@ -405,7 +407,7 @@ def _select_words(walk: _NgramWalk, word_counts: sp.csc_array, low: float, high:
     return _Ngrams(
         prefixes=np.zeros_like(words),
         last_words=words,
-        at_tokens=number_of_word[walk.ids],
+        numbers_at_tokens=number_of_word[walk.ids],
         is_kept=is_low_enough[is_frequent],
         counts=counts,
     )
@@ -427,22 +429,22 @@ def _count_longer(walk: _NgramWalk, n_documents: int, low: float, high: float) -
     is_low_enough = frequencies <= high
     # 3) the entries of the n-grams that are counted, in small types
     is_counted = is_frequent & is_low_enough
-    is_kept = np.repeat(is_counted, frequencies)
-    counts = counts[is_kept]
+    is_kept_entry = np.repeat(is_counted, frequencies)
+    counts = counts[is_kept_entry]
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
     ends = np.cumsum(frequencies[is_counted])
     indptr = np.append(0, ends).astype(index_type(len(counts)))
-    arrays = counts, documents[entry_starts[is_kept]], indptr
+    arrays = counts, documents[entry_starts[is_kept_entry]], indptr
     # 4) the n-grams' numbers, at the tokens where they start
     number_of_ngram = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1).astype(np.int32)
     bounds = entry_bounds[ngram_bounds]
-    at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
-    at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(bounds))
+    numbers_at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
+    numbers_at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(bounds))
     examples = bounds[:-1][is_frequent]
     return _Ngrams(
         prefixes=prefixes[examples],
         last_words=last_words[examples],
-        at_tokens=at_tokens,
+        numbers_at_tokens=numbers_at_tokens,
         is_kept=is_low_enough[is_frequent],
         counts=sp.csc_array(arrays, shape=(n_documents, len(ends))),
     )
