@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, compress
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
@@ -55,6 +55,7 @@ from ._ngrams import (
 )
 from ._normalization import Form, aligned, normalized_texts
 from ._tokens import (
+    NO_IDS,
     PATTERNS,
     WORDS_AND_PUNCTUATION,
     Ids,
@@ -362,25 +363,19 @@ class ContextVectorizer(  # type: ignore[call-arg]
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
         with ThreadLimit():
-            # 2) features; another thread counts characters and finds positions meanwhile
-            others = in_background(
-                lambda: (self._spelled_words(tokens, weights), self._positions(texts, tokens))
-            )
-            ngrams = self._learn_vocabulary(tokens)
-            spelled_words, positions = others()
-            names = [] if spelled_words is None else spelled_words.ngrams
-            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-            words = Words(tokens, ngrams.columns_at_tokens(), positions)
+            # 2) features
+            words, counts, spelled_words = self._learn_features(texts, tokens, weights)
+            tokens = words.tokens
             # 3) gates; another thread numbers the units of the texts meanwhile
             parts = unit_parts(self)
             numbered = in_background(
                 lambda: _build_unit_numbers(parts, spelled_words, tokens.words)
             )
-            self._learn_gates(words, ngrams.counts, targets, weights)
+            self._learn_gates(words, counts, targets, weights)
             numbers = numbered()
             if numbers is not None:
                 remember_units(self, parts, numbers.units)
-            del ngrams
+            del counts
         # 4) word vectors, whose words become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
@@ -388,7 +383,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             for word in self.word_vectors_.words_.tolist():
                 vocabulary.setdefault(word, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
-            words = self._words(texts, tokens)
+            words = words._replace(columns=self._columns(tokens))
             numbers = self._unit_numbers()
         if len(texts) < len(every_text):
             words = self._read(every_text)
@@ -407,12 +402,29 @@ class ContextVectorizer(  # type: ignore[call-arg]
                     f"{bounds!r}."
                 )
 
+    def _learn_features(
+        self, texts: list[str], tokens: Tokens, weights: NDArray[np.float64]
+    ) -> tuple[Words, sparse.csr_array, SpelledWords | None]:
+        """Learn the vocabularies; return the texts' words, n-gram counts and spelled words."""
+        # Another thread counts characters and finds positions while n-grams are counted.
+        others = in_background(
+            lambda: (self._spelled_words(tokens, weights), self._positions(texts, tokens))
+        )
+        ngrams = self._learn_vocabulary(tokens)
+        spelled_words, positions = others()
+        characters = [] if spelled_words is None else spelled_words.ngrams
+        self.character_vocabulary_ = dict(zip(characters, range(len(characters)), strict=True))
+        # Nothing needs the tokens' word counts and places in the texts any more.
+        rest = replace(tokens, starts=NO_IDS, stops=NO_IDS)
+        words = Words(rest, ngrams.columns_at_tokens(), positions)
+        return words, ngrams.counts, spelled_words
+
     def _learn_vocabulary(self, tokens: Tokens) -> NgramCounts:
         """Learn the word n-grams, and return their counts."""
         n_documents = tokens.n_documents
         low = document_number(self.min_df, n_documents, auto=2)
         high = document_number(self.max_df, n_documents)
-        ngrams = count_ngrams(tokens, self.ngram_range, low=low, high=high, dtype=np.float64)
+        ngrams = count_ngrams(tokens, self.ngram_range, low=low, high=high, dtype=np.int32)
         if not ngrams.names:
             raise ValueError(
                 f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens occurs in "

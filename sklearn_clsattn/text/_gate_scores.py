@@ -11,6 +11,7 @@ documents, and it adds :math:`v_o e^{\pi_s}` to the attention mass. With the sco
     F_{ik} = \beta_k + \frac{\alpha}{d_i} \sum_o e^{e_o}\, 2 S_0 v_o r_{sk}^{(-i)}.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from .._core.leave_one_out import leave_one_out_log_odds, same_documents
 from .._core.output_loss import OutputLoss, output_loss
 from .._core.statistics import CorpusStatistics, token_scaling
 from .._core.threads import in_threads, stream_in_threads
+from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
 from ._gate_positions import MAX_SCORE, N_CELLS, Words
@@ -63,8 +65,9 @@ def gather_evidence(
     depends only on their counts, until entries times outputs reach `limit`.
     """
     # 1) statistics of all documents
-    bag = sparse.csr_array(counts, dtype=np.float64)
-    bag.data = 1.0 + np.log(bag.data)
+    bag = sparse.csr_array(counts)
+    bag.data = np.log(counts.data, dtype=np.float64)
+    bag.data += 1.0
     statistics = CorpusStatistics.from_documents(bag, targets, weights)
     scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
@@ -75,11 +78,12 @@ def gather_evidence(
     is_used = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
+    occurrences_of_entries = counts.data[np.repeat(is_used, np.diff(counts.indptr))]
     targets = targets[rows]
     weights = weights[rows]
 
     # 3) evidence and mass of an occurrence of each of their entries
-    factors = bag.data / counts[rows].data
+    factors = bag.data / occurrences_of_entries
     odds = leave_one_out_log_odds(bag, targets, weights, scaling.totals, groups[rows])
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
     masses = factors * np.exp(scaling.starting_scores)[bag.indices]
@@ -89,10 +93,10 @@ def gather_evidence(
     code, indptr = _positions_by_entry(words, is_used, shape, bag.shape[1])
     code, distinct_codes = pd.factorize(code)
     code = code.astype(np.int32)
-    occurrences_of_entries = counts[rows].data.astype(np.intp)
+    repeats = occurrences_of_entries.astype(np.intp)
 
     def by_position(values: Array) -> Any:
-        arrays = np.repeat(values, occurrences_of_entries), code, indptr
+        arrays = np.repeat(values, repeats), code, indptr
         return sparse.csr_array(arrays, shape=(len(rows), len(distinct_codes)))
 
     return GateEvidence(
@@ -125,7 +129,7 @@ def _positions_by_entry(
     is_used: NDArray[np.bool_],
     shape: tuple[int, int, int, int],
     n_columns: int,
-) -> tuple[Numbers, NDArray[np.int32]]:
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return the positions of all n-grams in the documents in use, and their `indptr` by document.
 
     Positions, (n_occurrences,), are in the order of the documents' entries, those of an entry one
@@ -133,8 +137,9 @@ def _positions_by_entry(
     the n-gram's order, the cells of its distances from the start and from the end, and the word
     before, the last for none.
     """
+    code_type = index_type(math.prod(shape))
 
-    def part(block: tuple[slice, slice, Integers]) -> tuple[Numbers, Numbers]:
+    def part(block: tuple[slice, slice, Integers]) -> tuple[Integers, Numbers]:
         documents, here, indptr = block
         is_used_here = is_used[documents]
         # 1) n-grams at the tokens of documents in use
@@ -146,7 +151,7 @@ def _positions_by_entry(
         positions = words.positions[tokens[at]]
         previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
         cells = positions.from_start, positions.from_end
-        code = np.ravel_multi_index((order, *cells, previous), shape)
+        code = np.ravel_multi_index((order, *cells, previous), shape).astype(code_type)
         # 3) in the order of the documents' entries
         token_ends = np.append(0, np.cumsum(lengths[is_used_here]))
         ends = np.searchsorted(at, token_ends).astype(np.int32)
@@ -160,20 +165,21 @@ def _positions_by_entry(
     return codes, np.append(0, np.cumsum(sizes)).astype(np.int32)
 
 
-def _scores_of_positions(codes: Numbers, shape: tuple[int, int, int, int]) -> Any:
+def _scores_of_positions(codes: Integers, shape: tuple[int, int, int, int]) -> Any:
     """Return ones for the scores of each position, CSR (n_positions, n_scores)."""
     n_orders, _, _, n_previous = shape
     n_cells = n_orders * N_CELLS
     order, start, end, previous = np.unravel_index(codes, shape)
     # Scores are numbered by starts, by ends and by words before; the last is no word before.
-    start_score = order * N_CELLS + start
-    end_score = n_cells + order * N_CELLS + end
-    previous_score = 2 * n_cells + previous
-    scores = np.stack([start_score, end_score, previous_score], axis=1)
-    ends = 3 * np.arange(len(codes) + 1)
-    arrays = np.ones(scores.size), scores.ravel(), ends
-    parts = sparse.csr_array(arrays, shape=(len(codes), 2 * n_cells + n_previous))
-    return parts[:, :-1]
+    scores = np.empty((len(codes), 3), dtype=np.int32)
+    scores[:, 0] = order * N_CELLS + start
+    scores[:, 1] = n_cells + order * N_CELLS + end
+    scores[:, 2] = 2 * n_cells + previous
+    n_scores = 2 * n_cells + n_previous - 1
+    has_score = scores < n_scores
+    indptr = np.append(0, np.cumsum(has_score.sum(axis=1))).astype(np.int32)
+    numbers = scores[has_score]
+    return sparse.csr_array((np.ones(len(numbers)), numbers, indptr), shape=(len(codes), n_scores))
 
 
 def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:

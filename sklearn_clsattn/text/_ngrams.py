@@ -87,19 +87,12 @@ def count_ngrams(
     dtype: Any = np.int64,
 ) -> NgramCounts:
     """Count the n-grams, of words without spaces, that occur in `low` to `high` documents."""
-    min_n, max_n = ngram_range
     # 1) words, numbered in alphabetical order
     words = sorted(tokens.words)
     numbers = {word: number for number, word in enumerate(words)}
-    number_of_id = look_up(tokens.words, numbers)
-    # 2) n-grams of each length, from those that are shorter by a word
-    walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
-    word_counts = tokens.word_counts[:, np.argsort(number_of_id)]
-    by_length = [_select_words(walk, word_counts, low, high)]
-    for _ in range(1, max_n):
-        shorter = by_length[-1]
-        walk.advance(shorter.numbers_at_tokens, len(shorter.prefixes))
-        by_length.append(_count_longer(walk, tokens.n_documents, low, high))
+    # 2) n-grams of each length
+    by_length = _ngrams_by_length(tokens, look_up(tokens.words, numbers), ngram_range[1], low, high)
+    min_n = ngram_range[0]
     table = _words_of_ngrams(by_length, min_n)
     by_length = by_length[min_n - 1 :]
     # 3) columns in alphabetical order. The words' numbers almost give it, but not always: a word
@@ -108,9 +101,9 @@ def count_ngrams(
     nearly_sorted = np.lexsort(table[::-1]).tolist()
     order = np.array(sorted(nearly_sorted, key=names.__getitem__), dtype=np.int64)
     sorted_names = [names[i] for i in order.tolist()]
-    by_column = sp.hstack([ngrams.counts for ngrams in by_length], format="csc")
+    by_column = sp.hstack([ngrams.counts for ngrams in by_length], format="csc")[:, order]
     # Conversion to rows is one pass, which leaves the columns of each row in order.
-    by_row = by_column[:, order].tocsr()
+    by_row = by_column.tocsr()
     by_row.data = by_row.data.astype(dtype)
     return NgramCounts(
         counts=by_row,
@@ -119,6 +112,22 @@ def count_ngrams(
         numbers_at_tokens=[ngrams.numbers_at_tokens for ngrams in by_length],
         columns_of_numbers=_columns_of_numbers(by_length, order),
     )
+
+
+def _ngrams_by_length(
+    tokens: Tokens, number_of_id: Ids, max_n: int, low: float, high: float
+) -> list[_Ngrams]:
+    """Return the n-grams of 1 to `max_n` words, each length from those that are shorter by a word.
+
+    `number_of_id`, (n_words,), are the numbers of words in alphabetical order.
+    """
+    walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(number_of_id))
+    by_length = [_select_words(walk, tokens.word_counts, np.argsort(number_of_id), low, high)]
+    for _ in range(1, max_n):
+        shorter = by_length[-1]
+        walk.advance(shorter.numbers_at_tokens, len(shorter.prefixes))
+        by_length.append(_count_longer(walk, tokens.n_documents, low, high))
+    return by_length
 
 
 def _columns_of_numbers(by_length: list[_Ngrams], order: Integers) -> list[Ids]:
@@ -356,25 +365,29 @@ class _NgramWalk:
 
     def sorted_ngrams(self) -> tuple[Ids, Ids, Ids]:
         """Return prefix, last word and first token of all n-grams, sorted by them, (n_ngrams,)."""
-        n_starts = max(len(self.ids) - self.n + 1, 0)
-        first = slice(n_starts)
-        last = slice(len(self.ids) - n_starts, None)
-        is_ngram = (self.prefixes[first] >= 0) & (self.ids[last] >= 0)
-        is_ngram &= self.documents[first] == self.documents[last]
         # A conversion from rows to columns sorts by column, and keeps the order of rows: the first
         # one sorts tokens by the last words of their n-grams, the second one by prefixes.
-        indptr = np.zeros(n_starts + 1, dtype=index_type(n_starts))
-        np.cumsum(is_ngram, out=indptr[1:])
-        prefixes = self.prefixes[first].compress(is_ngram)  # faster than by index
-        last_words = self.ids[last].compress(is_ngram)
-        arrays = prefixes, last_words, indptr
-        by_word = sp.csr_array(arrays, shape=(n_starts, self.n_words)).tocsc()
+        by_word = self._sorted_by_last_word()
         # Rows are last words now, columns prefixes, and entries tokens.
         arrays = by_word.indices, by_word.data, by_word.indptr
         by_prefix = sp.csr_array(arrays, shape=(self.n_words, self.n_prefixes)).tocsc()
         numbers = np.arange(self.n_prefixes, dtype=np.int32)
         sorted_prefixes = np.repeat(numbers, np.diff(by_prefix.indptr))
         return sorted_prefixes, by_prefix.indices, by_prefix.data
+
+    def _sorted_by_last_word(self) -> sp.csc_array:
+        """Return the prefixes of n-grams by first token and last word, CSC (n_starts, n_words)."""
+        n_starts = max(len(self.ids) - self.n + 1, 0)
+        first = slice(n_starts)
+        last = slice(len(self.ids) - n_starts, None)
+        is_ngram = (self.prefixes[first] >= 0) & (self.ids[last] >= 0)
+        is_ngram &= self.documents[first] == self.documents[last]
+        indptr = np.zeros(n_starts + 1, dtype=index_type(n_starts))
+        np.cumsum(is_ngram, out=indptr[1:])
+        prefixes = self.prefixes[first].compress(is_ngram)  # faster than by index
+        last_words = self.ids[last].compress(is_ngram)
+        arrays = prefixes, last_words, indptr
+        return sp.csr_array(arrays, shape=(n_starts, self.n_words)).tocsc()
 
     def look_up(self, lookup: Lookup) -> Ids:
         """Return the number of the n-gram that starts at each token, -1 for none."""
@@ -394,12 +407,18 @@ class _NgramWalk:
         self.n += 1
 
 
-def _select_words(walk: _NgramWalk, word_counts: sp.csc_array, low: float, high: float) -> _Ngrams:
-    """Return the words in at least `low` documents, given the counts of all words."""
-    frequencies = np.diff(word_counts.indptr)
+def _select_words(
+    walk: _NgramWalk, word_counts: sp.csc_array, order: Integers, low: float, high: float
+) -> _Ngrams:
+    """Return the words in at least `low` documents.
+
+    `word_counts` are those of all words, and `order`, (n_words,), their columns in the order of the
+    walk's numbers.
+    """
+    frequencies = np.diff(word_counts.indptr)[order]
     is_frequent = frequencies >= low
     is_low_enough = frequencies <= high
-    counts = word_counts[:, is_frequent & is_low_enough]
+    counts = word_counts[:, order[is_frequent & is_low_enough]]
     counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
     words = np.flatnonzero(is_frequent).astype(np.int32)
     number_of_word = np.full(walk.n_words, -1, dtype=np.int32)
@@ -421,29 +440,31 @@ def _count_longer(walk: _NgramWalk, n_documents: int, low: float, high: float) -
     is_new_ngram = _differs(prefixes) | _differs(last_words)
     entry_bounds = _bounds(is_new_ngram | _differs(documents))
     entry_starts = entry_bounds[:-1]
-    counts = np.diff(entry_bounds)
     # 2) n-grams, which are runs of entries
     ngram_bounds = _bounds(is_new_ngram[entry_starts])
     frequencies = np.diff(ngram_bounds)
     is_frequent = frequencies >= low
     is_low_enough = frequencies <= high
-    # 3) the entries of the n-grams that are counted, in small types
+    bounds = entry_bounds[ngram_bounds]
+    examples = bounds[:-1][is_frequent]
+    prefixes = prefixes[examples]
+    last_words = last_words[examples]
+    # 3) the n-grams' numbers, at the tokens where they start
+    number_of_ngram = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1).astype(np.int32)
+    numbers_at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
+    numbers_at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(bounds))
+    del tokens  # frees memory for the next step
+    # 4) the entries of the n-grams that are counted, in small types
     is_counted = is_frequent & is_low_enough
     is_kept_entry = np.repeat(is_counted, frequencies)
-    counts = counts[is_kept_entry]
+    counts = np.diff(entry_bounds)[is_kept_entry]
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
     ends = np.cumsum(frequencies[is_counted])
     indptr = np.append(0, ends).astype(index_type(len(counts)))
     arrays = counts, documents[entry_starts[is_kept_entry]], indptr
-    # 4) the n-grams' numbers, at the tokens where they start
-    number_of_ngram = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1).astype(np.int32)
-    bounds = entry_bounds[ngram_bounds]
-    numbers_at_tokens = np.full(len(walk.ids), -1, dtype=np.int32)
-    numbers_at_tokens[tokens] = np.repeat(number_of_ngram, np.diff(bounds))
-    examples = bounds[:-1][is_frequent]
     return _Ngrams(
-        prefixes=prefixes[examples],
-        last_words=last_words[examples],
+        prefixes=prefixes,
+        last_words=last_words,
         numbers_at_tokens=numbers_at_tokens,
         is_kept=is_low_enough[is_frequent],
         counts=sp.csc_array(arrays, shape=(n_documents, len(ends))),
@@ -455,8 +476,7 @@ def _bounds(is_first: NDArray[np.bool_]) -> Integers:
 
     Small integers save time.
     """
-    numbers = np.arange(len(is_first) + 1, dtype=index_type(len(is_first)))
-    return numbers.compress(np.append(is_first, True))
+    return np.flatnonzero(np.append(is_first, True)).astype(index_type(len(is_first)))
 
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -51,7 +51,7 @@ _SEPARATOR = "\n"  # in no token
 _FEW_DOCUMENTS = 5_000
 
 Ids = NDArray[np.int32]
-_NONE: Ids = np.zeros(0, np.int32)
+NO_IDS: Ids = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Tokens:
         stays = is_kept[self.ids]
         n_before = np.append(0, np.cumsum(stays))  # that stay, before each occurrence
         indptr = n_before[self.indptr]
-        return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
+        return Tokens(self.ids[stays], indptr, NO_IDS, NO_IDS, self.words)
 
 
 def count_words(ids: Ids, indptr: Integers, n_words: int) -> sparse.csc_array:
@@ -236,8 +236,8 @@ def _tokenize_block(
     word_lengths = lengths[examples]
     words = symbols[ranges(starts[examples], word_lengths)]
     # 4) their positions in the texts
-    starts_in_text = _NONE
-    stops_in_text = _NONE
+    starts_in_text = NO_IDS
+    stops_in_text = NO_IDS
     if positions:
         origin = np.repeat(origins, counts)
         starts_in_text = (starts - origin).astype(np.int32)
@@ -314,7 +314,7 @@ def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) ->
     for text in texts:
         ids.extend(map(numbers.__getitem__, find(text)))
         ends.append(len(ids))
-    return Tokens(np.array(ids, np.int32), np.array(ends), _NONE, _NONE, list(numbers))
+    return Tokens(np.array(ids, np.int32), np.array(ends), NO_IDS, NO_IDS, list(numbers))
 
 
 def tokens_of_tokenizer(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
