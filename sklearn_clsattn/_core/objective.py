@@ -41,7 +41,6 @@ CLS_SCORE = -1, 0
 INTERCEPTS = -1, slice(1, None)
 
 _LEAST_CURVATURE = 1e-3
-_NUMBERS_AT_ONCE = 2**16  # that fit into the processor's caches
 
 
 @dataclass
@@ -284,12 +283,11 @@ def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Te
     """Return ``(part^2 / divisor).sum()``, accumulated in float64, as a tensor of one number."""
     if isinstance(divisor, torch.Tensor):
         return (part.to(torch.float64).square() / divisor).sum()
-    # Piece by piece: the norm of a whole matrix would copy it to float64.
-    if part.ndim < 2:
-        pieces: Any = [part]
-    elif part.shape[1] <= FEW_COLUMNS:
-        pieces = part.unbind(dim=1)
+    if part.ndim == 2 and part.shape[1] > FEW_COLUMNS:
+        # Sums over a row are short enough for single precision.
+        norms = torch.linalg.vector_norm(part, dim=1).to(torch.float64)
     else:
-        pieces = part.split(max(1, _NUMBERS_AT_ONCE // part.shape[1]))
-    norms = [torch.linalg.vector_norm(piece, dtype=torch.float64) for piece in pieces]
-    return torch.stack(norms).square().sum() / divisor
+        # Column by column: the norm of a whole matrix would copy it to float64.
+        columns = [part] if part.ndim < 2 else part.unbind(dim=1)
+        norms = torch.stack([torch.linalg.vector_norm(c, dtype=torch.float64) for c in columns])
+    return norms.square().sum() / divisor
