@@ -140,6 +140,24 @@ def test_weight_0_is_the_fit_without_a_teacher(texts, teacher):
     assert not hasattr(model.fit(*labelled), "teacher_weight_")  # a later fit has none
 
 
+FEW = ["good film", "bad film", "good fun", "bad fun"] * 3
+MOODS = ["good", "bad"] * 6
+
+
+def knows_good(some):
+    """Return probabilities of bad and good, of a teacher that is right and not very sure."""
+    good = np.array([0.7 if "good" in text else 0.3 for text in some])
+    return np.stack([1 - good, good], axis=1)
+
+
+@pytest.mark.parametrize("n_more", [1, 2, 3])
+def test_a_teacher_of_fewer_texts_than_folds(n_more):
+    more = ["good one", "bad one", "good"][:n_more]
+    model = make_text_classifier(min_df=1).fit(FEW, MOODS, unlabeled=more, teacher=knows_good)
+    assert model.teacher_agreement_ == 1
+    assert model.taught_by_ == f"knows_good, {n_more} texts"
+
+
 def test_a_teacher_may_know_more_classes(texts):
     labelled, more = (["good film", "bad film"] * 8, ["good", "bad"] * 8), ["so so", "good"] * 20
     P = pd.DataFrame({"so-so": [0.9, 0.0], "good": [0.05, 1.0], "bad": [0.05, 0.0]})

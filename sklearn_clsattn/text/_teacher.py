@@ -14,6 +14,7 @@ fitted is fitted to the labelled texts of the other folds, for each fold again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -262,14 +263,15 @@ def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
 
     bags, targets, weights, n_labelled = labelled_texts
     folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
-    taught_folds = np.arange(len(taught)) % N_FOLDS
-    n_used = int(np.clip(np.ceil(_ENOUGH_LABELS / n_labelled), 1, N_FOLDS))
+    n_taught_folds = min(N_FOLDS, len(taught))
+    taught_folds = np.arange(len(taught)) % n_taught_folds
+    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / n_labelled))
     splits = []
     for fold in range(n_used):
         is_out = folds == fold
         # Copies are in one fold, so that some may be empty.
         if is_out.any() and not is_out.all():
-            taught_out = taught_folds == fold
+            taught_out = taught_folds == fold % n_taught_folds
             split = _Split(
                 labelled=np.flatnonzero(~is_out),
                 labelled_out=np.flatnonzero(is_out),
