@@ -8,6 +8,7 @@ import pytest
 from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -156,6 +157,14 @@ def test_a_teacher_of_fewer_texts_than_folds(n_more):
     model = make_text_classifier(min_df=1).fit(FEW, MOODS, unlabeled=more, teacher=knows_good)
     assert model.teacher_agreement_ == 1
     assert model.taught_by_ == f"knows_good, {n_more} texts"
+
+
+def test_labels_may_be_a_column():
+    how = {"unlabeled": ["good one", "bad one"] * 5, "teacher": knows_good}
+    expected = make_text_classifier(min_df=1).fit(FEW, MOODS, **how)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):  # as without a teacher
+        model = make_text_classifier(min_df=1).fit(FEW, pd.DataFrame({"mood": MOODS}), **how)
+    assert_array_equal(model.predict_proba(FEW), expected.predict_proba(FEW))
 
 
 def test_a_teacher_may_know_more_classes(texts):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
@@ -398,7 +398,7 @@ def _checked_input(
         raise ValueError("A teacher needs labels of the texts in X: expected y, got None.")
     if has_several_labels(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
-    labels = np.asarray(plain_labels(y))
+    labels = column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(texts, labels)
     weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
     return texts, labels, weights, more
