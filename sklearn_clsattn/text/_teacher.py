@@ -135,7 +135,7 @@ def _checked_probabilities(
                 )
             part = pd.DataFrame(values, columns=names)
         frames.append(part)
-    frame = pd.concat(frames, ignore_index=True) if len(frames) != 1 else frames[0]
+    frame = pd.concat(frames, ignore_index=True)
     if len(frame) != len(texts):
         raise ValueError(
             f"The teacher has probabilities of {len(frame):,} texts, but unlabeled has "
@@ -184,7 +184,7 @@ def fit_taught(
     taught = probabilities[by_teacher] ** use.power
     probabilities[by_teacher] = taught / taught.sum(axis=1, keepdims=True)
     weights = texts.weights.copy()
-    weights[by_teacher] *= use.weight
+    weights[by_teacher] = use.weight
     classes = texts.targets.classes
     return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
 
