@@ -88,6 +88,14 @@ def test_normal_forms(text, form, lowercase):
         assert character in there or (character == "'" and "`" in there)
 
 
+@pytest.mark.parametrize("form", ["NFKC", "NFC"])
+def test_what_no_form_divides_has_one_form(form):
+    """The vowel am of Thai and Lao, also where another tool has divided it, and narrow Hangul."""
+    for text, other in (("น้ำ", "น\u0e49\u0e4d\u0e32"), ("ຄຳ", "ຄ\u0ecd\u0eb2"), ("ㅋㅋ", "ﾻﾻ")):
+        assert normalized(other, form, lowercase=True) == text
+        assert aligned(other, form, lowercase=True).text == text
+
+
 @given(st.text(st.characters(max_codepoint=127)), forms, st.booleans())
 def test_ascii_texts_are_only_lower_cased(text, form, lowercase):
     text = text.replace("`", "")

@@ -177,13 +177,14 @@ def _stable(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
 
 def _once(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
     """Return a text after one pass of steps 2 to 4."""
-    signs = set(_beyond_ascii(text))
-    for sign in sorted(signs & _SAME.keys()):
+    signs = set(_beyond_ascii(text)) & _SAME.keys()
+    for sign in sorted(signs):
         text = text.replace(sign, _SAME[sign])
     for divided, whole in _DIVIDED_AM.items():
         text = text.replace(divided, whole)
     parts = [text]
-    if _MAY_BE_KEPT.search("".join(signs)):
+    # Signs of step 2 may have become some that are kept.
+    if _MAY_BE_KEPT.search(_beyond_ascii(text)):
         parts = _UNCHANGED.split(text)  # every other part stays as it is
     for i in range(0, len(parts), 2):
         parts[i] = normalize(form, parts[i])
