@@ -2,6 +2,7 @@
 
 import pickle
 import unicodedata
+from itertools import product
 
 import numpy as np
 import pytest
@@ -201,6 +202,19 @@ def test_an_emoji_is_one_token(emoji, form):
 @example("क्षि क्‍षि กำ နိုင် ខ្មែរ 한")
 def test_clusters_are_those_of_the_standard_or_larger(text):
     regex = pytest.importorskip("regex")
+    standard = {match.start() for match in regex.finditer(r"\X", text)}
+    assert set(cluster_starts(text).tolist()) <= standard
+
+
+def test_no_cluster_of_the_standard_is_cut():
+    """Neither beside any character that can join others, nor among three kinds of characters."""
+    regex = pytest.importorskip("regex")
+    every = "".join(map(chr, range(0x110000)))
+    joining = regex.findall(r"[^\p{GCB=Other}\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]", every)
+    cases = [f"a{one}a" for one in joining if unicodedata.category(one) != "Cn"]
+    kinds = "a\u0301\u200d\u0600🇩🚒\u1100\u1161\u11a8가각\u0e4d\u0e32\u0e33\u0903\u103a\n"
+    cases += map("".join, product(kinds, repeat=3))
+    text = "\n".join(cases)
     standard = {match.start() for match in regex.finditer(r"\X", text)}
     assert set(cluster_starts(text).tolist()) <= standard
 
