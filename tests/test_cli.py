@@ -601,7 +601,8 @@ sys.exit(main(sys.argv[1:]))
 """
     one = put(tmp_path / "one.txt", "good\n")  # less than a buffer holds
     command = [sys.executable, "-c", code, "predict", model, one]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=buffered)
     assert (done.returncode, done.stderr) == (141, "")
 
 

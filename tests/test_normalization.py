@@ -1,6 +1,7 @@
 """Texts that look the same are the same, and words of every script are found where they stand."""
 
 import pickle
+import re
 import unicodedata
 from itertools import product
 
@@ -67,6 +68,7 @@ def normal(text):
 @example("\u1100\u200b\u1161\u200b\u11a8", "NFKC", True)
 @example("\u0e19\u0e49\u0e4d\u0e32", "NFKC", True)
 @example("\x98\u0303", "NFKC", False)
+@example("\x9a\u0323", "NFKC", True)
 @example("🇩\u200d🏴 🏽\u200d🚒 👩\u200d\u00ad🚒", "NFC", True)
 def test_normal_forms(text, form, lowercase):
     result = normalized(text, form, lowercase=lowercase)
@@ -91,8 +93,11 @@ def test_normal_forms(text, form, lowercase):
 
 @pytest.mark.parametrize("form", ["NFKC", "NFC"])
 def test_what_no_form_divides_has_one_form(form):
-    """The vowel am of Thai and Lao, also where another tool has divided it, and narrow Hangul."""
-    for text, other in (("น้ำ", "น\u0e49\u0e4d\u0e32"), ("ຄຳ", "ຄ\u0ecd\u0eb2"), ("ㅋㅋ", "ﾻﾻ")):
+    """The vowel am of Thai and Lao, also where another tool has divided it, and Hangul."""
+    for text, other in (
+        *(("น้ำ", "น\u0e49\u0e4d\u0e32"), ("ຄຳ", "ຄ\u0ecd\u0eb2")),
+        *(("ㅋㅋ", "ﾻﾻ"), ("각", "가\u11a8")),
+    ):
         assert normalized(other, form, lowercase=True) == text
         assert aligned(other, form, lowercase=True).text == text
 
@@ -212,11 +217,16 @@ def test_no_cluster_of_the_standard_is_cut():
     every = "".join(map(chr, range(0x110000)))
     joining = regex.findall(r"[^\p{GCB=Other}\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]", every)
     cases = [f"a{one}a" for one in joining if unicodedata.category(one) != "Cn"]
-    kinds = "a\u0301\u200d\u0600🇩🚒\u1100\u1161\u11a8가각\u0e4d\u0e32\u0e33\u0903\u103a\n"
+    kinds = (
+        "a\u0301\u200d\u0600🇩🚒\u1100\u1161\u11a8가각\u0e4d\u0e32\u0e33\u0903\u103a\n\u2028\u2060"
+    )
     cases += map("".join, product(kinds, repeat=3))
     text = "\n".join(cases)
     standard = {match.start() for match in regex.finditer(r"\X", text)}
-    assert set(cluster_starts(text).tolist()) <= standard
+    found = set(cluster_starts(text).tolist())
+    assert found <= standard
+    breaks = {match.start() for match in re.finditer("[\n\u2028\u2060]", text)}
+    assert breaks | {at + 1 for at in breaks} <= found | {len(text)}
 
 
 def clusters(text):
