@@ -102,6 +102,18 @@ def test_what_no_form_divides_has_one_form(form):
         assert aligned(other, form, lowercase=True).text == text
 
 
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        *(("ab", "a\u200db"), ("film", "film\u200d"), ("क्ष", "क्\u200dष"), ("istanbul", "İstanbul")),
+        *(("ÿ", "\x9f"), ("ㅣ", "ￜ"), ("㉠", "㉠"), ("—", "―"), ("'\u0300", "\u1fcd")),
+        *(("`so`", "`so`"), ("a\x81é", "a\x81é"), (EMOJI[11], EMOJI[11])),
+    ],
+)
+def test_signs_have_one_form(text, other):
+    assert normal(other) == text
+
+
 @given(st.text(st.characters(max_codepoint=127)), forms, st.booleans())
 def test_ascii_texts_are_only_lower_cased(text, form, lowercase):
     text = text.replace("`", "")
@@ -167,6 +179,8 @@ MODEL = make(min_df=1).fit(TRAINING, LABELS)
 
 @settings(max_examples=150)
 @given(spellings())
+@example(("film🚒", "film\u200d🚒"))
+@example(("don't go", "don`t go"))
 def test_predictions_are_those_of_every_spelling(pair):
     text, other = pair
     assert normal(other) == normal(text)
@@ -367,6 +381,14 @@ def test_tokenizers():
     assert not stemmed.texts[0] or stemmed.texts[0][0].words is None
     assert "bad_" in stemmed.tokens
     assert "bad_" in stemmed.to_text()
+
+
+@pytest.mark.parametrize("text", ["", "\u00ad"])
+def test_a_tokenizer_may_find_tokens_in_an_empty_text(text):
+    model = make(min_df=1, tokenizer=lambda text: text.split() or ["none"])
+    found = model.fit(["good", "bad", ""], [1, 0, 0])[0].occurrences(text)
+    assert found.terms.tolist() == ["none"]
+    assert found.words[:, 1].tolist() == [-1]
 
 
 def test_vectors_have_the_words_of_the_tokenizer():
