@@ -115,6 +115,7 @@ def test_compare_prints_a_table_and_tokens(data, run):
         assert re.search(rf"^{mark}{re.escape(model.name)}( +(\d\.\d{{3,4}}\*?|-))+", out, re.M)
     for said in ("Most important", "Most selected"):
         assert said in out
+    assert re.search(r"majority class +0\.50", out)  # the test set has a half of each class
     assert len(err.splitlines()) == len(comparison.default_models())
 
 
@@ -136,7 +137,9 @@ def test_without_a_file_reviews_are_generated(run, few_models, tmp_path, monkeyp
     assert "  negative: " in out
     monkeypatch.chdir(tmp_path)
     assert run("report", "--quiet") == (0, "", "")
-    assert "200 generated reviews" in (tmp_path / "report.html").read_text("utf-8")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "200 generated reviews" in page
+    assert "<title>Model report</title>" in page
 
 
 def test_report_writes_a_page(data, tmp_path, run, few_models):
@@ -156,7 +159,7 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
 
 def test_texts_without_labels(frame, data, tmp_path, run, refused):
     where = "-o", tmp_path / "m.skops", "--unlabeled", tmp_path / "none.txt"
-    assert "there is no file" in refused("fit", data, *where)
+    assert "none.txt; expected a file of texts\n" in refused("fit", data, *where)
     lines = put(tmp_path / "more.txt", "\n\n".join(frame["text"]) + "\n")
     for more in (lines, data):
         out = run("fit", data, "--unlabeled", more, "-o", tmp_path / "m.skops", "--force")[1]
@@ -164,8 +167,18 @@ def test_texts_without_labels(frame, data, tmp_path, run, refused):
             rf"unlabeled +{len(frame):,} of .*: vectors of \d+ words, scale", " ".join(out.split())
         )
         assert re.search(r"1: .*\w+ \(near \w+, \w+, \w+\)", out)
+        assert out.count("(near ") == 2 * 4  # words of each class
     assert run("predict", tmp_path / "m.skops", lines)[1].count("\n") == len(frame) + 1
     assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
+
+
+def test_pairs_of_words_have_no_nearest_words(tmp_path, run):
+    rows = "so good film,1\nnot good film,0\nso bad film,0\nnot bad film,1\n" * 5
+    data = put(tmp_path / "pairs.csv", f"text,label\n{rows}")
+    code, out, _ = run("fit", data, "--unlabeled", data, "-o", tmp_path / "m", "--min-df", 1)
+    assert code == 0
+    assert re.search(r"^  class 0: .*not good", out, re.M)
+    assert "not good (near" not in out
 
 
 def test_options_of_columns_are_not_those_of_a_text_file(frame, tmp_path, run):
@@ -179,10 +192,17 @@ def test_options_of_columns_are_not_those_of_a_text_file(frame, tmp_path, run):
 
 
 def test_of_many_classes_the_first_are_listed(tmp_path, run):
-    rows = [f"word{i % 9} text,c{i % 9}\n" for i in range(45)]
+    rows = [f"word{i} text,c{i:02}\n" for i in range(21)] * 2  # too many of fewer rows
     data = put(tmp_path / "many.csv", "text,label\n" + "".join(rows))
     out = run("fit", data, "-o", tmp_path / "m.joblib", "--C", 1, "--min-df", 1)[1]
-    assert "c6 (5), c7 (5) and 1 more (column 'label')" in " ".join(out.split())
+    assert "c06 (2), c07 (2) and 13 more (column 'label')" in " ".join(out.split())
+
+
+def test_without_important_tokens_none_are_listed(tmp_path, run):
+    data = put(tmp_path / "same.csv", "text,label\n" + "film,1\nfilm,0\n" * 9)
+    out = run("fit", data, "-o", tmp_path / "m.joblib", "--C", 1, "--min-df", 1)[1]
+    assert "Most important" not in out
+    assert "Most selected" in out
 
 
 def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
@@ -252,6 +272,12 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
     read = pd.read_csv(io.StringIO(out))
     assert read.columns.tolist()[2:] == ["prediction", *(f"probability_{y}" for y in labels)]
     assert set(read["prediction"]) == set(labels)
+
+
+def test_what_utf_8_cannot_encode_is_escaped(model, tmp_path, run):
+    data = put(tmp_path / "half.jsonl", r'{"text": "half a pair \ud83d"}')
+    assert run("predict", model, data, "-o", tmp_path / "out.csv") == (0, "", "")
+    assert cells(tmp_path / "out.csv")[1][0] == r"half a pair \ud83d"
 
 
 def test_missing_cells_stay_empty(model, tmp_path, run):
@@ -374,7 +400,7 @@ def test_explain_shows_one_of_three_classes(tmp_path, run):
 
 # What is refused
 
-DIFFERENT = "text,label\n" + "".join(f"good,{i}\n" for i in range(50))
+DIFFERENT = "text,label\n" + "".join(f"good,{i % 21}\n" for i in range(41))
 RARE = "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20))
 
 
@@ -386,7 +412,7 @@ RARE = "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20))
         ("text,other\na,1\n", "choose one with --label"),
         ("text^label\na, b^1\n", r"separator with --sep$"),
         (b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
-        (DIFFERENT, "50 different labels in 50 rows"),
+        (DIFFERENT, "21 different labels in 41 rows"),
         (RARE, "--min-df"),
         ("text,label\ngood,1\nbad,0\nbad,0\n", "cannot hold out|--min-df"),
     ],
@@ -403,10 +429,10 @@ def test_bad_arguments(data, model, tmp_path, refused):
         ("nonsense", "invalid choice"),
         ("compare --nonsense", "unrecognized arguments: --nonsense"),
         ("compare --qui", "unrecognized arguments: --qui"),
-        ("compare text=good.csv", "no file text=good.csv"),
+        ("compare text=good.csv", "no file text=good.csv; expected a file of texts\n"),
         ("compare --min-df many", 'a whole number above 0 or "auto", got'),
         ("compare --test DATA", "--test needs a file"),
-        ("compare DATA --test gone.csv", "no file gone.csv"),
+        ("compare DATA --test gone.csv", "no file gone.csv; expected a file of texts\n"),
         ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': choose"),
         ("compare DATA --encoding gone", "Python encoding"),
         ("report DATA -o nowhere/OUT", "no folder"),
@@ -543,7 +569,28 @@ def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, 
 # Signals and streams
 
 
-def test_broken_pipe_is_quiet(model, data):
+def test_any_standard_output(model, capsys, monkeypatch):
+    """One that cannot encode a text, one that has no encoding, and none."""
+    said = ["explain", str(model), "--say", "très good"]
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(said) == 0
+    assert rb"tr\xe8s" in stream.buffer.getvalue()
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert main(said) == 0
+    assert "très" in sys.stdout.getvalue()
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(said) == 2
+    assert "standard output is closed" in capsys.readouterr().err
+
+
+def test_a_tilde_is_the_home_folder(model, data, run, monkeypatch):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(data.parent))
+    assert run("predict", model, "~/reviews.csv") == run("predict", model, data)
+
+
+def test_broken_pipe_is_quiet(model, tmp_path):
     code = """
 import os, sys
 from sklearn_clsattn.cli import main
@@ -552,8 +599,10 @@ os.close(read)
 os.dup2(write, 1)
 sys.exit(main(sys.argv[1:]))
 """
-    command = [sys.executable, "-c", code, "predict", model, data]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    one = put(tmp_path / "one.txt", "good\n")  # less than a buffer holds
+    command = [sys.executable, "-c", code, "predict", model, one]
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=buffered)
     assert (done.returncode, done.stderr) == (141, "")
 
 

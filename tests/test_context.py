@@ -349,6 +349,12 @@ def test_bags_do_not_depend_on_the_sizes_of_blocks(monkeypatch, characters):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
+def test_a_sign_has_no_characters_of_words():
+    model = vectorizer(characters=(1, 1), context=False).fit(["don't stop"] * 5)
+    assert "'" in model.character_vocabulary_
+    assert model.transform(["'"]).nnz == 0
+
+
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)

@@ -1,7 +1,9 @@
 """Texts that look the same are the same, and words of every script are found where they stand."""
 
 import pickle
+import re
 import unicodedata
+from itertools import product
 
 import numpy as np
 import pytest
@@ -66,6 +68,7 @@ def normal(text):
 @example("\u1100\u200b\u1161\u200b\u11a8", "NFKC", True)
 @example("\u0e19\u0e49\u0e4d\u0e32", "NFKC", True)
 @example("\x98\u0303", "NFKC", False)
+@example("\x9a\u0323", "NFKC", True)
 @example("🇩\u200d🏴 🏽\u200d🚒 👩\u200d\u00ad🚒", "NFC", True)
 def test_normal_forms(text, form, lowercase):
     result = normalized(text, form, lowercase=lowercase)
@@ -86,6 +89,29 @@ def test_normal_forms(text, form, lowercase):
     for character, start, stop in zip(result, starts, stops, strict=True):
         there = normalized(text[start:stop], form, lowercase=lowercase)
         assert character in there or (character == "'" and "`" in there)
+
+
+@pytest.mark.parametrize("form", ["NFKC", "NFC"])
+def test_what_no_form_divides_has_one_form(form):
+    """The vowel am of Thai and Lao, also where another tool has divided it, and Hangul."""
+    for text, other in (
+        *(("น้ำ", "น\u0e49\u0e4d\u0e32"), ("ຄຳ", "ຄ\u0ecd\u0eb2")),
+        *(("ㅋㅋ", "ﾻﾻ"), ("각", "가\u11a8")),
+    ):
+        assert normalized(other, form, lowercase=True) == text
+        assert aligned(other, form, lowercase=True).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        *(("ab", "a\u200db"), ("film", "film\u200d"), ("क्ष", "क्\u200dष"), ("istanbul", "İstanbul")),
+        *(("ÿ", "\x9f"), ("ㅣ", "ￜ"), ("㉠", "㉠"), ("—", "―"), ("'\u0300", "\u1fcd")),
+        *(("`so`", "`so`"), ("a\x81é", "a\x81é"), (EMOJI[11], EMOJI[11])),
+    ],
+)
+def test_signs_have_one_form(text, other):
+    assert normal(other) == text
 
 
 @given(st.text(st.characters(max_codepoint=127)), forms, st.booleans())
@@ -153,6 +179,8 @@ MODEL = make(min_df=1).fit(TRAINING, LABELS)
 
 @settings(max_examples=150)
 @given(spellings())
+@example(("film🚒", "film\u200d🚒"))
+@example(("don't go", "don`t go"))
 def test_predictions_are_those_of_every_spelling(pair):
     text, other = pair
     assert normal(other) == normal(text)
@@ -195,6 +223,24 @@ def test_clusters_are_those_of_the_standard_or_larger(text):
     regex = pytest.importorskip("regex")
     standard = {match.start() for match in regex.finditer(r"\X", text)}
     assert set(cluster_starts(text).tolist()) <= standard
+
+
+def test_no_cluster_of_the_standard_is_cut():
+    """Neither beside any character that can join others, nor among three kinds of characters."""
+    regex = pytest.importorskip("regex")
+    every = "".join(map(chr, range(0x110000)))
+    joining = regex.findall(r"[^\p{GCB=Other}\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]", every)
+    cases = [f"a{one}a" for one in joining if unicodedata.category(one) != "Cn"]
+    kinds = (
+        "a\u0301\u200d\u0600🇩🚒\u1100\u1161\u11a8가각\u0e4d\u0e32\u0e33\u0903\u103a\n\u2028\u2060"
+    )
+    cases += map("".join, product(kinds, repeat=3))
+    text = "\n".join(cases)
+    standard = {match.start() for match in regex.finditer(r"\X", text)}
+    found = set(cluster_starts(text).tolist())
+    assert found <= standard
+    breaks = {match.start() for match in re.finditer("[\n\u2028\u2060]", text)}
+    assert breaks | {at + 1 for at in breaks} <= found | {len(text)}
 
 
 def clusters(text):
@@ -335,6 +381,14 @@ def test_tokenizers():
     assert not stemmed.texts[0] or stemmed.texts[0][0].words is None
     assert "bad_" in stemmed.tokens
     assert "bad_" in stemmed.to_text()
+
+
+@pytest.mark.parametrize("text", ["", "\u00ad"])
+def test_a_tokenizer_may_find_tokens_in_an_empty_text(text):
+    model = make(min_df=1, tokenizer=lambda text: text.split() or ["none"])
+    found = model.fit(["good", "bad", ""], [1, 0, 0])[0].occurrences(text)
+    assert found.terms.tolist() == ["none"]
+    assert found.words[:, 1].tolist() == [-1]
 
 
 def test_vectors_have_the_words_of_the_tokenizer():

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
@@ -19,6 +20,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
@@ -114,7 +116,8 @@ def test_vectors_reach_the_classifier(tmp_path):
     renamed = text_model()
     renamed.steps = [("a", renamed[0]), ("b", renamed[1])]
     frozen = text_model()
-    frozen.steps[0] = ("vectorizer", FrozenEstimator(clone(frozen[0]).fit(TEXTS, TOPICS)))
+    fitted = clone(frozen[0]).fit(TEXTS[:60], TOPICS[:60])
+    frozen.steps[0] = ("vectorizer", FrozenEstimator(fitted))
     calibrated = CalibratedClassifierCV(text_model(), cv=2).fit(TEXTS, TOPICS)
     models = [
         calibrated.calibrated_classifiers_[0].estimator,
@@ -129,6 +132,7 @@ def test_vectors_reach_the_classifier(tmp_path):
         assert len(model.predict(OTHERS)) == len(OTHERS)
         assert np.abs(model[-1].vector_weights_).max() > 0
         assert not hasattr(model[-1], "entry_scale_")  # damped once
+    assert frozen[0].vocabulary_ is fitted.vocabulary_
 
 
 def test_counts_are_damped_where_that_is_asked_for():
@@ -145,10 +149,12 @@ def test_counts_are_damped_where_that_is_asked_for():
 def test_a_parameter_that_is_changed_is_the_same_in_a_copy():
     one = ContextVectorizer().fit(TEXTS, TOPICS)
     before = one.transform(TEXTS)
-    after = one.set_params(character_weight=2.0).transform(TEXTS)
-    copy = pickle.loads(pickle.dumps(one)).transform(TEXTS)
-    assert abs(after - before).max() > 0.1
-    assert abs(after - copy).max() == 0
+    for change in ({"character_weight": 2.0}, {"characters": (2, 3)}, {"dtype": np.float64}):
+        after = one.set_params(**change).transform(TEXTS)
+        copy = pickle.loads(pickle.dumps(one)).transform(TEXTS)
+        assert after.dtype == one.dtype
+        assert abs(after - before).max() > 0.1
+        assert abs(after - copy).max() == 0
 
 
 def test_with_other_steps_it_is_an_ordinary_pipeline():
@@ -157,6 +163,8 @@ def test_with_other_steps_it_is_an_ordinary_pipeline():
     assert_array_equal(model.fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
     model = make_text_classifier().set_params(classifier=LogisticRegression())
     assert model.fit(TEXTS, TOPICS).score(TEXTS, TOPICS) > 0.8
+    model.set_params(classifier=KNeighborsClassifier())
+    refused("sample_weight", model.fit, TEXTS, TOPICS, np.ones(len(TEXTS)), error=TypeError)
     assert not hasattr(model.set_params(classifier=MaxAbsScaler()), "predict_proba")
     model = make_text_classifier()
     model.steps.insert(1, ("scaled", MaxAbsScaler()))

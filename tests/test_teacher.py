@@ -1,6 +1,7 @@
 """Learning from another model: its probabilities on unlabelled texts, and how much they count."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,10 @@ import pytest
 from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -52,6 +55,7 @@ def test_a_good_teacher_helps_and_is_agreed_with(texts, teacher, taught):
     told = teacher.predict(texts[2][0])
     assert taught.teacher_agreement_ == pytest.approx(taught.score(texts[2][0], told), abs=0.1)
     assert taught.taught_by_ == "TfidfVectorizer and LogisticRegression, 240 texts"
+    assert taught[-1].token_vectors_scale == "auto"  # not the one that was chosen
 
 
 def test_a_bad_teacher_does_not_count(texts):
@@ -84,16 +88,22 @@ def test_every_form_of_a_teacher(texts, teacher, taught):
         def predict_proba(self, some):
             return teacher.predict_proba(some)[:, ::-1]
 
+    class Head(Other):
+        labels = None
+        model_head = Other()
+
     forms = {
-        "array": table.to_numpy(),
-        "frame": table[table.columns[::-1]],
-        "function": ask,
-        "other": Other(),
+        "array": (table.to_numpy(), "probabilities"),
+        "frame": (table[table.columns[::-1]], "probabilities"),
+        "function": (partial(ask), "partial"),
+        "other": (Other(), "Other"),
+        "head": (Head(), "Head"),
     }
     expected = taught.predict_proba(texts[2][0])
-    for name, form in forms.items():
+    for name, (form, description) in forms.items():
         model = make_text_classifier().fit(*labelled, unlabeled=more, teacher=form)
         assert_allclose(model.predict_proba(texts[2][0]), expected, atol=1e-6, err_msg=name)
+        assert model.taught_by_ == f"{description}, 240 texts"
     assert asked == more
 
 
@@ -108,6 +118,24 @@ def test_an_unfitted_teacher_is_fitted_and_judged_without_the_labels_it_saw(text
             *labelled, unlabeled=more, teacher=clone(unfitted).fit(*labelled)
         )
     assert seen.teacher_weight_ == 1
+
+
+def test_a_teacher_that_only_knows_labels_by_heart_does_not_count(texts):
+    some = texts[3][0][:80]
+    at_random = np.random.default_rng(0).permutation(texts[3][1][:80])
+    by_heart = make_pipeline(TfidfVectorizer(), KNeighborsClassifier(1))
+    model = make_text_classifier(C=1.0, characters=None)
+    model.fit(some, at_random, unlabeled=some, teacher=by_heart)
+    assert model.teacher_weight_ == 0
+
+
+def test_a_class_with_a_single_text_makes_no_bad_teacher_count(texts):
+    some, labels = texts[3][0][:120], texts[3][1][:120].astype(object)
+    labels[0] = "rare"
+    wrong = logistic().fit(*texts[3]).predict_proba(texts[1][0][:60])[:, ::-1]
+    told = pd.DataFrame(0.9 * wrong, columns=np.unique(texts[3][1])).assign(rare=0.1)
+    model = make_text_classifier(C=1.0, characters=None)
+    assert model.fit(some, labels, unlabeled=texts[1][0][:60], teacher=told).teacher_weight_ == 0
 
 
 @pytest.mark.parametrize("weight", [0.2, 3.0])
@@ -138,6 +166,72 @@ def test_weight_0_is_the_fit_without_a_teacher(texts, teacher):
     assert model.teacher_weight_ == 0
     assert not hasattr(alone, "teacher_weight_")
     assert not hasattr(model.fit(*labelled), "teacher_weight_")  # a later fit has none
+
+
+FEW = ["good film", "bad film", "good fun", "bad fun"] * 3
+MOODS = ["good", "bad"] * 6
+
+
+def knows_good(some):
+    """Return probabilities of bad and good, of a teacher that is right and not very sure."""
+    good = np.array([0.7 if "good" in text else 0.3 for text in some])
+    return np.stack([1 - good, good], axis=1)
+
+
+def test_the_power_is_that_of_the_probabilities():
+    more = ["good one", "bad one", "so good", "bad"] * 5
+    model = make_text_classifier(min_df=1, context=False, token_vectors_scale=0.0)
+    timid = clone(model).fit(FEW, MOODS, unlabeled=more, teacher=knows_good)
+    assert 1 < timid.teacher_power_ <= 1.5
+    P = knows_good(more) ** timid.teacher_power_
+    P /= P.sum(axis=1, keepdims=True)
+    sure = model.fit(FEW, MOODS, unlabeled=more, teacher=P, teacher_weight=timid.teacher_weight_)
+    assert_allclose(timid.predict_proba(FEW), sure.predict_proba(FEW), atol=1e-6)
+
+
+def test_a_teacher_is_asked_for_some_texts_at_a_time(capsys):
+    asked = []
+
+    def teacher(some):
+        asked.append(len(some))
+        return knows_good(some)
+
+    more = ["good one", "bad one"] * 150
+    make_text_classifier(verbose=1).fit(
+        FEW, MOODS, unlabeled=more, teacher=teacher, teacher_weight=1.0
+    )
+    assert asked == [256, 44]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["teacher: 256 of 300 texts", "teacher: 300 of 300 texts"]
+
+
+def test_labelled_texts_may_all_be_equal():
+    """Then none can be held out, to judge the teacher."""
+    how = {"unlabeled": ["good one", "bad one"] * 5, "teacher": knows_good}
+    model = make_text_classifier(min_df=1).fit(["film"] * 12, MOODS, **how)
+    assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+
+
+def test_an_unfitted_teacher_may_lack_a_rare_class():
+    rare = {"X": [*FEW, "dull"], "y": [*MOODS, "rare"], "unlabeled": ["good one", "so dull"] * 5}
+    model = make_text_classifier(min_df=1).fit(**rare, teacher=logistic())
+    assert model.classes_.tolist() == ["bad", "good", "rare"]
+
+
+@pytest.mark.parametrize("n_more", [1, 2, 3])
+def test_a_teacher_of_fewer_texts_than_folds(n_more):
+    more = ["good one", "bad one", "good"][:n_more]
+    model = make_text_classifier(min_df=1).fit(FEW, MOODS, unlabeled=more, teacher=knows_good)
+    assert model.teacher_agreement_ == 1
+    assert model.taught_by_ == f"knows_good, {n_more} texts"
+
+
+def test_labels_may_be_a_column():
+    how = {"unlabeled": ["good one", "bad one"] * 5, "teacher": knows_good}
+    expected = make_text_classifier(min_df=1).fit(FEW, MOODS, **how)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):  # as without a teacher
+        model = make_text_classifier(min_df=1).fit(FEW, pd.DataFrame({"mood": MOODS}), **how)
+    assert_array_equal(model.predict_proba(FEW), expected.predict_proba(FEW))
 
 
 def test_a_teacher_may_know_more_classes(texts):
@@ -177,25 +271,34 @@ def test_brought_vectors_are_used(texts, teacher):
 
 def test_what_cannot_be_learned_is_refused(texts, teacher):
     of_others = pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["x", "y"])
-    usual = {"unlabeled": texts[1][0], "teacher": teacher}
+    given = dict(zip("Xy", texts[0], strict=True))
+    usual = given | {"unlabeled": texts[1][0], "teacher": teacher}
     for change, message in [
         ({"unlabeled": None}, "pass them as unlabeled"),
         ({"teacher": np.ones((3, 2)) / 2}, "probabilities of 3 texts, but unlabeled has 240"),
         ({"teacher": np.ones((N_MORE, 3)) / 3}, "a column for each of"),
+        ({"teacher": np.ones(N_MORE)}, r"shape \(240,\): expected a column for each of"),
         ({"teacher": np.ones((N_MORE, 2))}, "rows that add up to 1"),
         ({"teacher": of_others}, r"which do not include the labels"),
         ({"teacher_weight": -1}, "teacher_weight must be"),
+        ({"teacher_weight": np.inf}, "teacher_weight must be"),
+        ({"y": [[0, 1]] * N_LABELLED}, "With a teacher, expected one label per text"),
+        ({"y": texts[0][1][1:]}, "inconsistent numbers of samples"),
+        ({"y": [None, *texts[0][1][1:]]}, "y has 1 missing labels"),
         ({"unlabeled": "one text"}, "got one text|expected.*texts|iterable of texts"),
         ({"sample_weight": [-1.0] * N_LABELLED}, "Negative values"),
         ({"classifier__token_vectors": None}, "takes no other parameters"),
     ]:
         model = make_text_classifier()
-        refused(message, model.fit, *texts[0], **usual | change)
+        refused(message, model.fit, **usual | change)
         assert not hasattr(model[0], "vocabulary_")
     two = [("v", CountVectorizer()), ("c", LogisticRegression())]
     for steps in (two, [two[0], ("between", "passthrough"), two[1]]):
         message = "A teacher needs the steps of make_text_classifier"
-        refused(message, TextClassifier(steps).fit, *texts[0], **usual)
+        refused(message, TextClassifier(steps).fit, **usual)
+    wrong = make_text_classifier(C=-1)
+    refused("'C' parameter", wrong.fit, **usual)
+    assert not hasattr(wrong[0], "vocabulary_")
 
 
 def test_a_fit_that_fails_changes_nothing(texts, teacher):

@@ -533,14 +533,13 @@ def _token_sections(tokens: Any) -> list[str]:
         important.append((one.label, names))
         counted = [f"{token_text(name)} ({n})" for name, n in one.selected]
         selected.append((one.label, counted))
-    # 2) the lists, unless all are empty
+    # 2) the lists; in texts that are all alike, no token is important
     by_importance = "value × standard deviation of attention"
     by_selection = "number of texts where it gets the most attention"
     sections = []
     if any(names for _, names in important):
         title = f"Most important tokens of each class ({by_importance})"
         sections.append(token_lists(title, important))
-    if any(names for _, names in selected):
-        title = f"Most selected tokens ({by_selection})"
-        sections.append(token_lists(title, selected))
+    title = f"Most selected tokens ({by_selection})"
+    sections.append(token_lists(title, selected))
     return sections

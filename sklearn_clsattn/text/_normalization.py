@@ -107,8 +107,7 @@ class Aligned(NamedTuple):
         starts, stops = spans.astype(np.intp).T
         is_missing = stops < 0
         first = np.append(self.starts, len(original))[starts]
-        last = np.append(self.stops, 0)[stops - 1]
-        last[is_missing] = first[is_missing]
+        last = np.append(self.stops, 0)[np.maximum(stops, 0) - 1]
         whole = whole_clusters(original, np.stack([first, last], axis=1))
         whole[is_missing, 1] = -1
         return whole
@@ -177,13 +176,14 @@ def _stable(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
 
 def _once(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
     """Return a text after one pass of steps 2 to 4."""
-    signs = set(_beyond_ascii(text))
-    for sign in sorted(signs & _SAME.keys()):
+    signs = set(_beyond_ascii(text)) & _SAME.keys()
+    for sign in sorted(signs):
         text = text.replace(sign, _SAME[sign])
     for divided, whole in _DIVIDED_AM.items():
         text = text.replace(divided, whole)
     parts = [text]
-    if _MAY_BE_KEPT.search("".join(signs)):
+    # Signs of step 2 may have become some that are kept.
+    if _MAY_BE_KEPT.search(_beyond_ascii(text)):
         parts = _UNCHANGED.split(text)  # every other part stays as it is
     for i in range(0, len(parts), 2):
         parts[i] = normalize(form, parts[i])
@@ -201,7 +201,7 @@ def _is_simple(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool
 @cache
 def _is_simple_character(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
     """Return whether a character has no part in any step but the last, whatever is around it."""
-    if may_join(classes_of(character)).any() or _INVISIBLE.match(character):
+    if may_join(classes_of(character)).any():
         return False
     folded = character.casefold() if lowercase else character
     return _once(character, form, lowercase) == _once(folded, form, lowercase) == folded

@@ -14,6 +14,7 @@ fitted is fitted to the labelled texts of the other folds, for each fold again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
@@ -134,7 +135,7 @@ def _checked_probabilities(
                 )
             part = pd.DataFrame(values, columns=names)
         frames.append(part)
-    frame = pd.concat(frames, ignore_index=True) if len(frames) != 1 else frames[0]
+    frame = pd.concat(frames, ignore_index=True)
     if len(frame) != len(texts):
         raise ValueError(
             f"The teacher has probabilities of {len(frame):,} texts, but unlabeled has "
@@ -183,7 +184,7 @@ def fit_taught(
     taught = probabilities[by_teacher] ** use.power
     probabilities[by_teacher] = taught / taught.sum(axis=1, keepdims=True)
     weights = texts.weights.copy()
-    weights[by_teacher] *= use.weight
+    weights[by_teacher] = use.weight
     classes = texts.targets.classes
     return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
 
@@ -262,14 +263,15 @@ def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
 
     bags, targets, weights, n_labelled = labelled_texts
     folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
-    taught_folds = np.arange(len(taught)) % N_FOLDS
-    n_used = int(np.clip(np.ceil(_ENOUGH_LABELS / n_labelled), 1, N_FOLDS))
+    n_taught_folds = min(N_FOLDS, len(taught))
+    taught_folds = np.arange(len(taught)) % n_taught_folds
+    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / n_labelled))
     splits = []
     for fold in range(n_used):
         is_out = folds == fold
         # Copies are in one fold, so that some may be empty.
         if is_out.any() and not is_out.all():
-            taught_out = taught_folds == fold
+            taught_out = taught_folds == fold % n_taught_folds
             split = _Split(
                 labelled=np.flatnonzero(~is_out),
                 labelled_out=np.flatnonzero(is_out),
@@ -396,7 +398,7 @@ def _checked_input(
         raise ValueError("A teacher needs labels of the texts in X: expected y, got None.")
     if has_several_labels(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
-    labels = np.asarray(plain_labels(y))
+    labels = column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(texts, labels)
     weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
     return texts, labels, weights, more
