@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -153,6 +153,13 @@ def test_texts_are_counted_in_threads_without_pytorch():
     command = [sys.executable, "-W", "error", "-c", WITHOUT_PYTORCH]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
+
+
+def test_texts_are_counted_while_another_thread_loads_pytorch(monkeypatch):
+    unfinished = ModuleType("torch")
+    monkeypatch.setitem(sys.modules, "torch", unfinished)
+    counts = TokenVectorizer().fit_transform(long_texts())
+    assert counts.shape[0] == 900
 
 
 # Devices

@@ -141,15 +141,21 @@ def _share_here() -> ThreadLimit | None:
     return None if share is None else share()
 
 
+def _loaded_torch() -> Any:
+    """Return PyTorch, None where it is not loaded or another thread is still loading it."""
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "set_num_threads") else None
+
+
 def _torch_threads() -> int | None:
     """Return the number of PyTorch's threads, None where it is not loaded."""
-    torch = sys.modules.get("torch")
+    torch = _loaded_torch()
     return None if torch is None else torch.get_num_threads()
 
 
 def _set_torch_threads(n_threads: int) -> None:
     """Set the number of PyTorch's threads, where it is loaded."""
-    torch = sys.modules.get("torch")
+    torch = _loaded_torch()
     if torch is not None:
         torch.set_num_threads(n_threads)
 
