@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from helpers import data, refused
+from pandas.testing import assert_frame_equal
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -86,3 +88,11 @@ def test_other_data_and_models_are_refused():
     refused("inconsistent", label_issues, model, X, y[:-5])
     refused("not a class", label_issues, model, X, y + 1)
     refused("ClsAttentionClassifier", label_issues, EmbeddingClassifier(), X, y, error=TypeError)
+
+
+def test_labels_may_be_a_column():
+    X, y = data(n_documents=60)
+    model = ClsAttentionClassifier(C=1.0).fit(X, y)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        issues = label_issues(model, X, y[:, np.newaxis])
+    assert_frame_equal(issues, label_issues(model, X, y))

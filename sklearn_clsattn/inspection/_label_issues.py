@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
@@ -84,9 +84,10 @@ def label_issues(
     for _, step in steps:
         X = step.transform(X)
     X = checked_documents(classifier, X)
-    labels = label_array(y) if classifier.multilabel_ else np.asarray(plain_labels(y))
+    is_multilabel = classifier.multilabel_
+    labels = label_array(y) if is_multilabel else column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(X, labels)
-    if classifier.multilabel_:
+    if is_multilabel:
         outputs = _left_out(classifier, X, encode_targets(y, labels), sample_weight)
         issues = _issues_of_labels(classifier, outputs, labels != 0)
     else:
