@@ -118,6 +118,7 @@ def section(name: str, found: dict[str, dict[str, Any] | None]) -> str:
 def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
     """Draw accuracy against the time from raw texts to predictions, one panel a set."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = Figure(figsize=(12.8, 3.6 * -(-len(results) // 2)))
     for at, (name, found) in enumerate(results.items(), 1):
@@ -139,6 +140,9 @@ def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
         for height, (_, text, colour, point, where) in zip(heights, sorted(labels), strict=True):
             ax.annotate(text, point, (1.06, height), where, color=colour, **style)
         ax.set(xscale="log", xlabel="raw texts to predictions, seconds", ylabel="accuracy, %")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(name, loc="left")
         ax.grid(color="0.93", zorder=0)
         ax.spines[["top", "right"]].set_visible(False)
