@@ -205,6 +205,17 @@ def test_without_important_tokens_none_are_listed(tmp_path, run):
     assert "Most selected" in out
 
 
+def test_of_equal_labelled_texts_no_agreement_is_told(tmp_path, run):
+    data = put(tmp_path / "same.csv", "text,label\n" + "film,1\nfilm,0\n" * 9)
+    told = put(tmp_path / "told.csv", "text,p,q\ngood film,0.9,0.1\nbad film,0.2,0.8\n")
+    more = "--unlabeled", told, "--teacher-columns", "1=p,0=q"
+    code, out, _ = run("fit", data, *more, "-o", tmp_path / "m.joblib", "--min-df", 1)
+    assert code == 0
+    assert "teacher" in out
+    assert "says the same" not in out
+    assert "nan" not in out
+
+
 def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
     """In columns with the classes' names, or given as CLASS=COLUMN; the saved model tells of it."""
     labels = frame["label"].astype(str)

@@ -210,6 +210,7 @@ def test_labelled_texts_may_all_be_equal():
     how = {"unlabeled": ["good one", "bad one"] * 5, "teacher": knows_good}
     model = make_text_classifier(min_df=1).fit(["film"] * 12, MOODS, **how)
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+    assert np.isnan(model.teacher_agreement_)
 
 
 def test_an_unfitted_teacher_may_lack_a_rare_class():

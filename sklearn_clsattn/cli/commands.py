@@ -3,6 +3,7 @@
 import csv
 import datetime
 import io
+import math
 import os
 import re
 import shlex
@@ -138,11 +139,11 @@ def _facts_of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -
     facts["unlabeled"] = used
     if hasattr(model, "teacher_weight_"):
         weight = model.teacher_weight_
-        agreement = 100 * model.teacher_agreement_
-        facts["teacher"] = (
-            f"weight {weight:.2g}{_not_used(weight)}; says the same on {agreement:.0f} % of texts "
-            "held out"
-        )
+        agreement = model.teacher_agreement_
+        teacher = f"weight {weight:.2g}{_not_used(weight)}"
+        if not math.isnan(agreement):
+            teacher += f"; says the same on {100 * agreement:.0f} % of texts held out"
+        facts["teacher"] = teacher
     return facts
 
 

@@ -204,7 +204,7 @@ def choose_use(
     candidates: tuple[TeacherUse, ...],
     teach_without: Callable[[Numbers, Numbers], Array] | None = None,
 ) -> tuple[TeacherUse, float]:
-    """Return the use of a teacher, and how often models agree with it on texts held out.
+    """Return the use of a teacher, and how often models agree with it on texts held out, if any.
 
     With several `candidates`, it is their mean by held-out losses. `classifier` is fitted to the
     texts, with the last of them. `teach_without` fits a teacher to some of the labelled texts, and
@@ -253,7 +253,8 @@ def choose_use(
             predicted = model.predict_proba(texts.bags[split.taught_out]).argmax(axis=1)
             by_teacher = fold_texts.targets.values[split.taught_out].argmax(axis=1)
             agreement[number] += (predicted == by_teacher).mean() / len(splits)
-    return _mean_use(candidates, losses), float(agreement[losses.argmin()])
+    measured = float(agreement[losses.argmin()]) if splits else math.nan
+    return _mean_use(candidates, losses), measured
 
 
 def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:

@@ -83,7 +83,8 @@ class TextClassifier(Pipeline):
         `teacher_weight`.
     teacher_agreement_ : float
         The share of the teacher's texts, not in training, for which the most probable class is that
-        of the teacher, with about this weight.
+        of the teacher, with about this weight; NaN where all labelled texts are equal, so that
+        none can be held out.
     taught_by_ : str
         The teacher, and the number of its texts.
     """
