@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import regex
 from helpers import refused
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -129,7 +130,6 @@ def test_without_a_form_texts_are_only_lower_cased(text, lowercase):
 
 
 def test_the_property_of_signs_without_a_glyph():
-    regex = pytest.importorskip("regex")
     every = "".join(map(chr, range(0x110000)))
     ours = set(regex.findall(f"[{_IGNORABLE}]", every))
     theirs = set(regex.findall(r"\p{Default_Ignorable_Code_Point}", every))
@@ -220,14 +220,12 @@ def test_an_emoji_is_one_token(emoji, form):
 @example("👩‍🚒👍🏽❤️🇩🇪🇫🇷")
 @example("क्षि क्‍षि กำ နိုင် ខ្មែរ 한")
 def test_clusters_are_those_of_the_standard_or_larger(text):
-    regex = pytest.importorskip("regex")
     standard = {match.start() for match in regex.finditer(r"\X", text)}
     assert set(cluster_starts(text).tolist()) <= standard
 
 
 def test_no_cluster_of_the_standard_is_cut():
     """Neither beside any character that can join others, nor among three kinds of characters."""
-    regex = pytest.importorskip("regex")
     every = "".join(map(chr, range(0x110000)))
     joining = regex.findall(r"[^\p{GCB=Other}\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]", every)
     cases = [f"a{one}a" for one in joining if unicodedata.category(one) != "Cn"]

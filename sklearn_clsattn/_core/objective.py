@@ -280,7 +280,7 @@ class AttentionObjective:
 
 
 def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Tensor:
-    """Return ``(part^2 / divisor).sum()``, accumulated in float64, as a tensor of one number."""
+    """Return ``(part^2 / divisor).sum()``, as a float64 tensor of one number."""
     if isinstance(divisor, torch.Tensor):
         return (part.to(torch.float64).square() / divisor).sum()
     if part.ndim == 2 and part.shape[1] > FEW_COLUMNS:
