@@ -193,18 +193,37 @@ def test_cuda_fits_the_same_model(n_classes, dtype):
     assert np.isfinite(extreme.predict_proba(X)).all()
 
 
-def test_fits_at_the_same_time_share_the_threads(eight_threads, monkeypatch):
-    """PyTorch has a fit's share where products of dense matrices are many, which all are here."""
+def threads_of_two_fits(monkeypatch, run_other):
+    """Return PyTorch's threads at each line of a fit, in whose first line another one is run."""
+    # PyTorch has a fit's share where products of dense matrices are many, which all are here.
     monkeypatch.setattr("sklearn_clsattn._core.threads.FEW_MULTIPLICATIONS", 0)
     model, (X, y), seen = ClsAttentionClassifier(C=1.0, verbose=1), data(), []
 
     def watch():
         seen.append(torch.get_num_threads())
         if len(seen) == 1:
-            model.fit(X, y)
+            run_other(lambda: clone(model).fit(X, y))
 
     monkeypatch.setattr(sys, "stdout", output_that(watch))
-    clone(model).fit(X, y)
+    model.fit(X, y)
+    return seen
+
+
+def test_fits_at_the_same_time_share_the_threads(eight_threads, monkeypatch):
+    def in_another_thread(fit):
+        other = threading.Thread(target=fit)
+        other.start()
+        other.join()
+
+    seen = threads_of_two_fits(monkeypatch, in_another_thread)
     assert seen[0] == seen[-1] == 8
     assert set(seen[1:-1]) == {4, 8}
     assert seen[1] == 4
+
+
+def test_a_fit_within_a_fit_has_all_threads(eight_threads, monkeypatch):
+    """As the gates of texts have, which are learned within a fit that waits for them."""
+    seen = threads_of_two_fits(monkeypatch, lambda fit: fit())
+    assert len(seen) > 4
+    assert set(seen) == {8}
+    assert torch.get_num_threads() == 8

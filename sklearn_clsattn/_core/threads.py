@@ -169,8 +169,9 @@ class ThreadLimit:
 
     As many are shared as PyTorch was set to use, or as there are cores where it is not loaded. The
     setting belongs to the thread that makes it, but is also the initial one of threads that start
-    later: these have what the first fit found. `n_dense` are the multiplications of a fit's
-    products of dense matrices; where they are many, PyTorch has the share.
+    later: these have what the first fit found. A context within another one, in the same thread,
+    takes its place, and its whole share. `n_dense` are the multiplications of a fit's products of
+    dense matrices; where they are many, PyTorch has the share.
     """
 
     def __init__(self, n_dense: int = 0) -> None:
@@ -184,13 +185,15 @@ class ThreadLimit:
     def __enter__(self) -> Self:
         global _whole, _blas
         self._before = _torch_threads()
-        self._outer = getattr(_here, "share", None)
+        self._outer = _share_here()
         with _lock:
             if not _running:
                 _whole = self._before or _openmp_effective_n_threads()
                 _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
-            elif self._before is not None and _share_here() is None:
+            elif self._before is not None and self._outer is None:
                 self._before = _whole
+            if self._outer is not None:
+                _running.discard(self._outer)
             _running.add(self)
         _here.share = ref(self)
         _set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
@@ -198,9 +201,11 @@ class ThreadLimit:
 
     def __exit__(self, *error: object) -> None:
         global _blas
-        _here.share = self._outer
+        _here.share = None if self._outer is None else ref(self._outer)
         with _lock:
             _running.discard(self)
+            if self._outer is not None:
+                _running.add(self._outer)
             if not _running and _blas:
                 _blas.restore_original_limits()
                 _blas = None
