@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 from benchmarks import (
+    accuracy_against,
     bench_against,
     bench_counting,
     bench_explanations,
     bench_scale,
     bench_threads,
     bench_tokens,
+    few_texts,
     long_texts,
     many_classes,
     peers,
@@ -24,6 +26,7 @@ from benchmarks import (
     run,
     thousand,
     timing,
+    waiting,
 )
 from benchmarks.command_line import ROOT
 from benchmarks.competitors import COMPETITORS, PEERS
@@ -53,7 +56,9 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
-    monkeypatch.setattr(timing, "load_requests", few_requests)
+    for module in (timing, few_texts, waiting):
+        monkeypatch.setattr(module, "load_requests", few_requests)
+    monkeypatch.setattr(waiting, "of_process", lambda *arguments: 1.0)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
     for name in IN_PROCESSES:  # which take seconds to start
@@ -84,6 +89,9 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "chunks": (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
     "peers": (peers.main, ["--sets", "mood", *NONE], titles(list(PEERS)[:3])),
     "classes": (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
+    "few texts": (few_texts.main, ["--labels", "100", "--runs", "1"], ["100", "234"]),
+    "waiting": (waiting.main, ["--rows", "100"], ["fit of 100 texts", "import torch"]),
+    "accuracy": (accuracy_against.main, [str(ROOT), "--seeds", "1"], ["all"]),
     "long texts": (long_texts.main, ["--lengths", "300"], list(long_texts.KINDS.values())),
     "thousand": (thousand.main, NONE, titles([thousand.OURS, thousand.TFIDF])),
     "against": (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
@@ -104,7 +112,8 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
         ["a tiny problem"],
     ),
 }
-IN_PROCESSES = ("memory", "peers", "classes", "long texts", "counts", "threads", "tokens")
+IN_PROCESSES = "memory", "peers", "classes", "long texts", "counts", "threads", "tokens"
+IN_PROCESSES += "few texts", "accuracy"
 WRITING = ("run", "peers", "thousand", "counts", "explanations")
 
 
@@ -163,6 +172,15 @@ def test_means_are_over_splits_then_sizes_then_sets():
     text = engine.tables(question, found.assign(log_loss=1 - found["accuracy"], ece=np.nan))
     assert "| b | 0.6500 | -5.00 ± 5.00 | 0 to 1 | 0.3500 | +0.0500 ± 0.0500 |" in text
     assert "| b | +0.00, +0.0000, 1.00 | -5.00, +0.0500, 1.50 |" in text
+
+
+def test_checkouts_are_compared_split_by_split():
+    names = ["set", "size", "seed", "accuracy", "log_loss", "seconds"]
+    here = [("x", "300", 0, 0.8, 0.5, 2.0), ("x", "300", 1, 0.7, 0.6, 3.0)]
+    there = [("x", "300", 1, 0.6, 0.7, 1.0), ("x", "300", 0, 0.8, 0.8, 2.0)]
+    tables = [pd.DataFrame(rows, columns=names) for rows in (here, there)]
+    (found,) = accuracy_against.differences(*tables).to_numpy().tolist()
+    assert found == pytest.approx([5.0, -0.2, 2.0])
 
 
 def test_splits_read_no_test_documents(sets):
