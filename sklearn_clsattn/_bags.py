@@ -17,6 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+_FEW_ENTRIES = 8  # with more columns than so many times the entries, entries are sorted
+
 
 @dataclass(frozen=True)
 class TokenVectors:
@@ -159,12 +161,19 @@ def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
         right, columns = without_unused_columns(X.right[units])
         return Bags(left, right, X.units[units], row_lengths=X.row_lengths), columns
     # 1) the columns to keep
-    is_used = np.bincount(X.indices, minlength=X.shape[1]) > 0
-    if not is_used.any():
-        is_used[:1] = True  # a matrix needs a column
-    columns = np.flatnonzero(is_used)
+    columns = _used_columns(X)
     # 2) the same entries, in columns numbered anew
-    new_numbers = np.cumsum(is_used, dtype=X.indices.dtype) - 1
+    new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
+    new_numbers[columns] = np.arange(len(columns))
     arrays = (X.data, new_numbers[X.indices], X.indptr)
     kept = sp.csr_array(arrays, shape=(X.shape[0], len(columns)))
     return kept, columns
+
+
+def _used_columns(X: Any) -> NDArray[np.intp]:
+    """Return the columns of a CSR matrix that have entries, (n_used,), ascending; at least one."""
+    if not X.nnz:
+        return np.arange(min(1, X.shape[1]))
+    if _FEW_ENTRIES * X.nnz < X.shape[1]:  # a sort takes less time than a pass over all columns
+        return np.unique(X.indices).astype(np.intp)
+    return np.flatnonzero(np.bincount(X.indices))

@@ -334,6 +334,16 @@ def test_a_text_of_known_words_alone_has_the_row_that_it_has_among_many(characte
 
 
 @pytest.mark.parametrize("characters", [None, (2, 4)])
+def test_texts_without_known_tokens_are_predicted_as_among_others(characters):
+    texts, codes = reviews()
+    model = make_text_classifier(characters=characters).fit(texts, codes)
+    nothing = ["", "§"]
+    alone = model.predict_proba(nothing)
+    np.testing.assert_array_equal(alone, model.predict_proba([*nothing, *texts])[:2])
+    np.testing.assert_array_equal(alone[0], alone[1])
+
+
+@pytest.mark.parametrize("characters", [None, (2, 4)])
 def test_bags_do_not_depend_on_the_sizes_of_blocks(monkeypatch, characters):
     texts, codes = reviews()
     texts[3] = "a good film\n. not good\nso"
