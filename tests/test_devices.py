@@ -155,6 +155,31 @@ def test_texts_are_counted_in_threads_without_pytorch():
     assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
 
 
+AFTER_THE_LAST_LINE = """
+import atexit
+import threading
+from sklearn_clsattn.text import TokenVectorizer
+texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
+def count():
+    print(TokenVectorizer().fit_transform(texts).shape[0], flush=True)
+def count_after_the_main_thread():
+    threading.main_thread().join()
+    count()
+count()
+atexit.register(count)
+threading.Thread(target=count_after_the_main_thread).start()
+"""
+
+
+def test_texts_are_counted_after_the_last_line_of_a_script():
+    """Where Python starts no helper threads any more."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
+    command = [sys.executable, "-W", "error", "-c", AFTER_THE_LAST_LINE]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert printed.stdout == "900\n" * 3
+    assert not printed.stderr
+
+
 def test_texts_are_counted_while_another_thread_loads_pytorch(monkeypatch):
     unfinished = ModuleType("torch")
     monkeypatch.setitem(sys.modules, "torch", unfinished)

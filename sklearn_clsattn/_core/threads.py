@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
@@ -47,7 +47,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
         _set_torch_threads(1)
         work()
 
-    helpers = [_helpers().submit(help_out) for _ in range(n_helpers)]
+    helpers = [_submit(help_out) for _ in range(n_helpers)]
     try:
         work()
     finally:
@@ -98,7 +98,7 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
         _set_torch_threads(1)
         return function()
 
-    return _helpers().submit(compute).result
+    return _submit(compute).result
 
 
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
@@ -133,6 +133,18 @@ def _helpers() -> ThreadPoolExecutor:
     with _lock:
         _pool = _pool or ThreadPoolExecutor(os.cpu_count(), "fit")
         return _pool
+
+
+def _submit(function: Callable[[], Result]) -> Future[Result]:
+    """Start a function in the thread pool, or compute it here while the interpreter shuts down."""
+    try:
+        return _helpers().submit(function)
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+    computed: Future[Result] = Future()
+    computed.set_result(function())
+    return computed
 
 
 def _share_here() -> ThreadLimit | None:
