@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 
@@ -17,6 +18,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.threads import in_threads
 from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 
@@ -153,6 +155,45 @@ def test_texts_are_counted_in_threads_without_pytorch():
     command = [sys.executable, "-W", "error", "-c", WITHOUT_PYTORCH]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
+
+
+def is_main_thread():
+    return threading.current_thread() is threading.main_thread()
+
+
+def test_no_error_of_another_thread_hides_an_interrupt(eight_threads):
+    began = threading.Event()
+
+    def fail(item):
+        if is_main_thread():
+            began.wait(60)
+            raise KeyboardInterrupt
+        began.set()
+        raise ValueError
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(fail, range(2))
+
+
+def test_no_thread_goes_on_after_an_error_of_another_one(eight_threads, monkeypatch):
+    monkeypatch.setattr("sklearn_clsattn._core.threads._pool", ThreadPoolExecutor(2))
+    for _ in range(6):  # whichever fails
+        both, began, ended = threading.Barrier(2, timeout=60), threading.Event(), threading.Event()
+
+        def compute(item, both=both, began=began, ended=ended):
+            if is_main_thread():
+                began.wait(60)
+                return
+            place = both.wait()
+            began.set()
+            if place == 0:
+                raise ZeroDivisionError
+            time.sleep(0.05)
+            ended.set()
+
+        with pytest.raises(ZeroDivisionError):
+            in_threads(compute, range(3))
+        assert ended.is_set()
 
 
 AFTER_THE_LAST_LINE = """

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
@@ -47,14 +47,17 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
         _set_torch_threads(1)
         work()
 
-    helpers = [_submit(help_out) for _ in range(n_helpers)]
+    helpers: list[Future[None]] = []
     try:
+        for _ in range(n_helpers):
+            helpers.append(_submit(help_out))
         work()
     finally:
         deque(left, maxlen=0)  # after an error, nothing new is begun
-        begun = [helper for helper in helpers if not helper.cancel()]
-        for helper in begun:
-            helper.result()
+        _finish(helpers)
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()  # raises its error
     return results
 
 
@@ -145,6 +148,12 @@ def _submit(function: Callable[[], Result]) -> Future[Result]:
     computed: Future[Result] = Future()
     computed.set_result(function())
     return computed
+
+
+def _finish(jobs: Iterable[Future[Any]]) -> None:
+    """Cancel the jobs that have not begun, and wait for the others."""
+    begun = [job for job in jobs if not job.cancel()]
+    wait(begun)
 
 
 def _share_here() -> ThreadLimit | None:
