@@ -18,7 +18,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.threads import in_threads
+from sklearn_clsattn._core.threads import ThreadLimit, in_background, in_threads
 from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 
@@ -194,6 +194,37 @@ def test_no_thread_goes_on_after_an_error_of_another_one(eight_threads, monkeypa
         with pytest.raises(ZeroDivisionError):
             in_threads(compute, range(3))
         assert ended.is_set()
+
+
+def threads_of_a_new_thread():
+    """Return the number of PyTorch's threads that a thread has which starts now."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.get_num_threads).result()
+
+
+def test_no_background_job_outlives_its_fit(eight_threads, monkeypatch):
+    """The one that has begun is waited for; the other one would begin after the fit."""
+    monkeypatch.setattr("sklearn_clsattn._core.threads._pool", ThreadPoolExecutor(1))
+    began, ended = threading.Event(), []
+
+    def first_job():
+        began.set()
+        time.sleep(0.1)
+        ended.append("first")
+
+    def fail():
+        with ThreadLimit():
+            in_background(first_job)
+            in_background(lambda: ended.append("second"))
+            began.wait(60)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert ended == ["first"]
+    time.sleep(0.2)
+    assert ended == ["first"]
+    assert threads_of_a_new_thread() == 8
 
 
 AFTER_THE_LAST_LINE = """

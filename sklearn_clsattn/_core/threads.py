@@ -90,7 +90,8 @@ def blocks_in_threads(
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     """Start a function on its own thread, and return a function that waits for the result.
 
-    Where one thread is the share of the calling one, so does this.
+    Where one thread is the share of the calling one, so does this. The function never runs longer
+    than the :class:`ThreadLimit` in which it was started.
     """
     share = _share_here()
     if share is None or share.n_threads == 1:
@@ -101,7 +102,9 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
         _set_torch_threads(1)
         return function()
 
-    return _submit(compute).result
+    job = _submit(compute)
+    share.background.add(job)
+    return job.result
 
 
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
@@ -197,6 +200,7 @@ class ThreadLimit:
 
     def __init__(self, n_dense: int = 0) -> None:
         self._n_dense = n_dense
+        self.background: WeakSet[Future[Any]] = WeakSet()  # jobs of :func:`in_background`
 
     @property
     def n_threads(self) -> int:
@@ -221,6 +225,13 @@ class ThreadLimit:
         return self
 
     def __exit__(self, *error: object) -> None:
+        try:
+            _finish(self.background)
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Restore the numbers of threads, and the share of the context around this one."""
         global _blas
         _here.share = None if self._outer is None else ref(self._outer)
         with _lock:
