@@ -227,6 +227,30 @@ def test_no_background_job_outlives_its_fit(eight_threads, monkeypatch):
     assert threads_of_a_new_thread() == 8
 
 
+def test_a_fit_that_begins_while_another_one_ends_does_not_keep_its_setting(eight_threads):
+    """A new thread has what PyTorch was set to last, which may be the one thread of a fit."""
+    after = []
+
+    def fit():
+        with ThreadLimit():
+            pass
+        after.append(torch.get_num_threads())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            fits = [threading.Thread(target=fit) for _ in range(4)]
+            for one in fits:
+                one.start()
+            for one in fits:
+                one.join()
+            after.append(threads_of_a_new_thread())
+    finally:
+        sys.setswitchinterval(interval)
+    assert set(after) == {8}
+
+
 AFTER_THE_LAST_LINE = """
 import atexit
 import threading

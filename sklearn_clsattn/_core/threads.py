@@ -209,9 +209,9 @@ class ThreadLimit:
 
     def __enter__(self) -> Self:
         global _whole, _blas
-        self._before = _torch_threads()
         self._outer = _share_here()
         with _lock:
+            self._before = _torch_threads()
             if not _running:
                 _whole = self._before or _openmp_effective_n_threads()
                 _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
@@ -241,5 +241,6 @@ class ThreadLimit:
             if not _running and _blas:
                 _blas.restore_original_limits()
                 _blas = None
-        if self._before is not None:
-            _set_torch_threads(self._before)
+            # Under the lock: what the next fit finds is never the setting of this one.
+            if self._before is not None:
+                _set_torch_threads(self._before)
