@@ -251,6 +251,29 @@ def test_a_fit_that_begins_while_another_one_ends_does_not_keep_its_setting(eigh
     assert set(after) == {8}
 
 
+LOADED_DURING_A_FIT = """
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from sklearn_clsattn._core.threads import ThreadLimit, in_threads
+assert "torch" not in sys.modules
+with ThreadLimit():
+    import torch
+    before = torch.get_num_threads()
+    both = threading.Barrier(2, timeout=60)
+    in_threads(lambda item: both.wait(), range(2))
+with ThreadPoolExecutor(1) as pool:
+    assert pool.submit(torch.get_num_threads).result() == before
+"""
+
+
+def test_pytorch_keeps_its_threads_where_it_is_loaded_during_a_fit():
+    """A helper of a fit that found no PyTorch sets nothing that no one would restore."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    command = [sys.executable, "-W", "error", "-c", LOADED_DURING_A_FIT]
+    subprocess.run(command, env=environment, check=True)
+
+
 AFTER_THE_LAST_LINE = """
 import atexit
 import threading

@@ -44,7 +44,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
             results[place] = function(waiting[place])
 
     def help_out() -> None:
-        _set_torch_threads(1)
+        share.set_torch_threads(1)
         work()
 
     helpers: list[Future[None]] = []
@@ -99,7 +99,7 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
         return lambda: result
 
     def compute() -> Result:
-        _set_torch_threads(1)
+        share.set_torch_threads(1)
         return function()
 
     job = _submit(compute)
@@ -165,23 +165,10 @@ def _share_here() -> ThreadLimit | None:
     return None if share is None else share()
 
 
-def _loaded_torch() -> Any:
-    """Return PyTorch, None where it is not loaded or another thread is still loading it."""
-    torch = sys.modules.get("torch")
-    return torch if hasattr(torch, "set_num_threads") else None
-
-
 def _torch_threads() -> int | None:
-    """Return the number of PyTorch's threads, None where it is not loaded."""
-    torch = _loaded_torch()
-    return None if torch is None else torch.get_num_threads()
-
-
-def _set_torch_threads(n_threads: int) -> None:
-    """Set the number of PyTorch's threads, where it is loaded."""
-    torch = _loaded_torch()
-    if torch is not None:
-        torch.set_num_threads(n_threads)
+    """Return the number of PyTorch's threads, None where it is not loaded or not yet ready."""
+    torch: Any = sys.modules.get("torch")
+    return torch.get_num_threads() if hasattr(torch, "set_num_threads") else None
 
 
 FEW_MULTIPLICATIONS = 2_000_000
@@ -207,6 +194,14 @@ class ThreadLimit:
         """The number of threads due now: all for one fit, half of them for two."""
         return max(1, _whole // max(1, len(_running)))
 
+    def set_torch_threads(self, n_threads: int | None) -> None:
+        """Set the number of PyTorch's threads, unless it was loaded since the context began.
+
+        Then nothing would restore the number.
+        """
+        if self._before is not None:
+            sys.modules["torch"].set_num_threads(n_threads)
+
     def __enter__(self) -> Self:
         global _whole, _blas
         self._outer = _share_here()
@@ -221,7 +216,7 @@ class ThreadLimit:
                 _running.discard(self._outer)
             _running.add(self)
         _here.share = ref(self)
-        _set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
+        self.set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -242,5 +237,4 @@ class ThreadLimit:
                 _blas.restore_original_limits()
                 _blas = None
             # Under the lock: what the next fit finds is never the setting of this one.
-            if self._before is not None:
-                _set_torch_threads(self._before)
+            self.set_torch_threads(self._before)
