@@ -3,6 +3,9 @@
 import itertools
 import os
 import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -243,3 +246,27 @@ def test_numbers_out_of_bounds_are_said(folder, name, change):
     np.save(path, change(np.load(path)))
     # Chunks are only read: a fit on indices out of bounds could crash the process.
     refused("targets.npy is damaged or not a ChunkedCounts file", list, ChunkedCounts(folder))
+
+
+def test_chunks_are_read_while_another_thread_fits(tmp_path):
+    counts = written(tmp_path / "counts", X, y, chunk_entries=500)
+    expected = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+    ended = threading.Event()
+
+    def read():
+        while not ended.is_set():
+            for _ in counts:
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            reader = pool.submit(read)
+            fits = [ClsAttentionClassifier(C=1.0).fit_chunks(counts) for _ in range(2)]
+            ended.set()
+            reader.result()
+    finally:
+        sys.setswitchinterval(interval)
+    for one in fits:
+        assert_array_equal(one.token_values_, expected.token_values_)
