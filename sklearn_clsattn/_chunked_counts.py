@@ -127,7 +127,6 @@ class ChunkedCounts:
         self._summary = Summary(
             self.shape, self.n_entries, dtype, least, largest, targets, self.feature_names
         )
-        self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
 
     @classmethod
@@ -210,12 +209,10 @@ class ChunkedCounts:
             f"{self.n_entries:,} entries, {len(self):,} chunks"
         )
 
-    @contextmanager
-    def opened(self) -> Iterator[tuple[Corpus, Summary]]:
-        """Lock the documents for one fit, and yield them with their summary."""
-        with self._lock:
-            chunks = [self._chunk(number) for number in range(len(self))]
-            yield Corpus(chunks), self._summary
+    def opened(self) -> tuple[Corpus, Summary]:
+        """Return the documents with their summary."""
+        chunks = [self._chunk(number) for number in range(len(self))]
+        return Corpus(chunks), self._summary
 
     def _chunk(self, number: int) -> Chunk:
         """Return a memory-mapped chunk, which is checked when it is first read."""

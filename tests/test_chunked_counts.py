@@ -7,6 +7,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -270,3 +271,20 @@ def test_chunks_are_read_while_another_thread_fits(tmp_path):
         sys.setswitchinterval(interval)
     for one in fits:
         assert_array_equal(one.token_values_, expected.token_values_)
+
+
+def test_a_fit_on_the_same_chunks_within_a_fit_does_not_wait_for_it(tmp_path, monkeypatch):
+    counts = written(tmp_path / "counts", X, y)
+    expected = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+    within = []
+
+    def fit_once(text):
+        if not within:
+            within.append(ClsAttentionClassifier(C=1.0))
+            within[0].fit_chunks(counts)
+
+    output = SimpleNamespace(write=fit_once, flush=lambda: None)
+    monkeypatch.setattr(sys, "stdout", output)
+    outer = ClsAttentionClassifier(C=1.0, verbose=1).fit_chunks(counts)
+    for model in (outer, *within):
+        assert_array_equal(model.token_values_, expected.token_values_)
