@@ -117,7 +117,7 @@ class ChunkedCounts:
             kind = header["targets"]
             labels_are_objects = header["labels_are_objects"]
         # 2) the labels, in the order of their codes, and the classes
-        labels = self._array(_CLASSES, WeakSet())
+        labels = self._array(_CLASSES, _Maps())
         self._labels = labels.astype(object if labels_are_objects else labels.dtype)
         has_codes = kind == "one label per document"
         self.classes = np.sort(self._labels) if has_codes else self._labels
@@ -127,7 +127,6 @@ class ChunkedCounts:
         self._summary = Summary(
             self.shape, self.n_entries, dtype, least, largest, targets, self.feature_names
         )
-        self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
 
     @classmethod
@@ -210,12 +209,10 @@ class ChunkedCounts:
             f"{self.n_entries:,} entries, {len(self):,} chunks"
         )
 
-    @contextmanager
-    def opened(self) -> Iterator[tuple[Corpus, Summary]]:
-        """Lock the documents for one fit, and yield them with their summary."""
-        with self._lock:
-            chunks = [self._chunk(number) for number in range(len(self))]
-            yield Corpus(chunks), self._summary
+    def opened(self) -> tuple[Corpus, Summary]:
+        """Return the documents with their summary."""
+        chunks = [self._chunk(number) for number in range(len(self))]
+        return Corpus(chunks), self._summary
 
     def _chunk(self, number: int) -> Chunk:
         """Return a memory-mapped chunk, which is checked when it is first read."""
@@ -227,7 +224,7 @@ class ChunkedCounts:
     def _read_chunk(self, number: int) -> Chunk:
         """Return a memory-mapped chunk of intact files."""
         # 1) its arrays
-        maps: WeakSet[mmap.mmap] = WeakSet()
+        maps = _Maps()
         arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
         targets = self._targets(arrays["targets"])
         rows = _stored_csr(arrays, "rows", self.shape[1])
@@ -249,14 +246,14 @@ class ChunkedCounts:
             number=number,
             transposed=columns,
             spill=partial(_spill, self.path, maps),
-            unload=partial(_unload, maps),
+            unload=maps.unload,
         )
 
     def _targets(self, values: NDArray[Any]) -> Targets:
         """Return targets given by codes or shares."""
         return Targets(self._labels, values, multilabel=self._summary.targets.multilabel)
 
-    def _array(self, name: str, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
+    def _array(self, name: str, maps: _Maps) -> NDArray[Any]:
         """Return the memory-mapped array of an intact file."""
         with _intact(self.path / name) as file:
             return _mapped(file, maps)
@@ -412,7 +409,29 @@ def _intact(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
+class _Maps:
+    """The memory maps of a chunk, which threads may unload while a fit adds to them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._maps: WeakSet[mmap.mmap] = WeakSet()
+
+    def add(self, one: mmap.mmap) -> None:
+        """Add a map, which is forgotten with its array."""
+        with self._lock:
+            self._maps.add(one)
+
+    def unload(self) -> None:
+        """Release the memory of mapped files; their pages stay in the system's cache."""
+        advice = getattr(mmap, "MADV_DONTNEED", None)
+        if advice is None:
+            return
+        with self._lock:
+            for one in self._maps:
+                one.madvise(advice)
+
+
+def _mapped(path: Path, maps: _Maps) -> NDArray[Any]:
     """Return the memory-mapped array of a .npy file, and add its map to `maps`."""
     array: Any = np.lib.format.open_memmap(path, mode="r")
     if array.size:
@@ -420,7 +439,7 @@ def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def _spill(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArray[Any]:
+def _spill(folder: Path, maps: _Maps, array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of an array in an unnamed file, which is deleted with the array."""
     where = folder if os.access(folder, os.W_OK) else None
     handle, name = tempfile.mkstemp(prefix="fit-", suffix=".npy", dir=where)
@@ -431,11 +450,3 @@ def _spill(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArr
     finally:
         with suppress(PermissionError):  # Windows keeps the name of a file in use
             os.unlink(name)
-
-
-def _unload(maps: WeakSet[mmap.mmap]) -> None:
-    """Release the memory of mapped files; their pages stay in the system's cache."""
-    advice = getattr(mmap, "MADV_DONTNEED", None)
-    if advice is not None:
-        for one in maps:
-            one.madvise(advice)

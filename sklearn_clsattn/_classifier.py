@@ -291,8 +291,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 f"fit_chunks runs on the CPU only, got device={self.device!r}. Set device='cpu', "
                 "or use fit if the documents fit into the GPU's memory."
             )
-        with counts.opened() as (corpus, summary):
-            self._fit_corpus(corpus, summary, **self._vector_options(token_vectors))
+        corpus, summary = counts.opened()
+        self._fit_corpus(corpus, summary, **self._vector_options(token_vectors))
         return self
 
     @available_if(_learns_from_batches)

@@ -3,7 +3,11 @@
 import itertools
 import os
 import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -243,3 +247,44 @@ def test_numbers_out_of_bounds_are_said(folder, name, change):
     np.save(path, change(np.load(path)))
     # Chunks are only read: a fit on indices out of bounds could crash the process.
     refused("targets.npy is damaged or not a ChunkedCounts file", list, ChunkedCounts(folder))
+
+
+def test_chunks_are_read_while_another_thread_fits(tmp_path):
+    counts = written(tmp_path / "counts", X, y, chunk_entries=500)
+    expected = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+    ended = threading.Event()
+
+    def read():
+        while not ended.is_set():
+            for _ in counts:
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            reader = pool.submit(read)
+            fits = [ClsAttentionClassifier(C=1.0).fit_chunks(counts) for _ in range(2)]
+            ended.set()
+            reader.result()
+    finally:
+        sys.setswitchinterval(interval)
+    for one in fits:
+        assert_array_equal(one.token_values_, expected.token_values_)
+
+
+def test_a_fit_on_the_same_chunks_within_a_fit_does_not_wait_for_it(tmp_path, monkeypatch):
+    counts = written(tmp_path / "counts", X, y)
+    expected = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+    within = []
+
+    def fit_once(text):
+        if not within:
+            within.append(ClsAttentionClassifier(C=1.0))
+            within[0].fit_chunks(counts)
+
+    output = SimpleNamespace(write=fit_once, flush=lambda: None)
+    monkeypatch.setattr(sys, "stdout", output)
+    outer = ClsAttentionClassifier(C=1.0, verbose=1).fit_chunks(counts)
+    for model in (outer, *within):
+        assert_array_equal(model.token_values_, expected.token_values_)

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
@@ -44,17 +44,20 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
             results[place] = function(waiting[place])
 
     def help_out() -> None:
-        _set_torch_threads(1)
+        share.set_torch_threads(1)
         work()
 
-    helpers = [_helpers().submit(help_out) for _ in range(n_helpers)]
+    helpers: list[Future[None]] = []
     try:
+        for _ in range(n_helpers):
+            helpers.append(_submit(help_out))
         work()
     finally:
         deque(left, maxlen=0)  # after an error, nothing new is begun
-        begun = [helper for helper in helpers if not helper.cancel()]
-        for helper in begun:
-            helper.result()
+        _finish(helpers)
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()  # raises its error
     return results
 
 
@@ -87,7 +90,8 @@ def blocks_in_threads(
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     """Start a function on its own thread, and return a function that waits for the result.
 
-    Where one thread is the share of the calling one, so does this.
+    Where one thread is the share of the calling one, so does this. The function never runs longer
+    than the :class:`ThreadLimit` in which it was started.
     """
     share = _share_here()
     if share is None or share.n_threads == 1:
@@ -95,10 +99,12 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
         return lambda: result
 
     def compute() -> Result:
-        _set_torch_threads(1)
+        share.set_torch_threads(1)
         return function()
 
-    return _helpers().submit(compute).result
+    job = _submit(compute)
+    share.background.add(job)
+    return job.result
 
 
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
@@ -135,29 +141,34 @@ def _helpers() -> ThreadPoolExecutor:
         return _pool
 
 
+def _submit(function: Callable[[], Result]) -> Future[Result]:
+    """Start a function in the thread pool, or compute it here while the interpreter shuts down."""
+    try:
+        return _helpers().submit(function)
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+    computed: Future[Result] = Future()
+    computed.set_result(function())
+    return computed
+
+
+def _finish(jobs: Iterable[Future[Any]]) -> None:
+    """Cancel the jobs that have not begun, and wait for the others."""
+    begun = [job for job in jobs if not job.cancel()]
+    wait(begun)
+
+
 def _share_here() -> ThreadLimit | None:
     """Return the share of the calling thread, if it is in one."""
     share: ref[ThreadLimit] | None = getattr(_here, "share", None)
     return None if share is None else share()
 
 
-def _loaded_torch() -> Any:
-    """Return PyTorch, None where it is not loaded or another thread is still loading it."""
-    torch = sys.modules.get("torch")
-    return torch if hasattr(torch, "set_num_threads") else None
-
-
 def _torch_threads() -> int | None:
-    """Return the number of PyTorch's threads, None where it is not loaded."""
-    torch = _loaded_torch()
-    return None if torch is None else torch.get_num_threads()
-
-
-def _set_torch_threads(n_threads: int) -> None:
-    """Set the number of PyTorch's threads, where it is loaded."""
-    torch = _loaded_torch()
-    if torch is not None:
-        torch.set_num_threads(n_threads)
+    """Return the number of PyTorch's threads, None where it is not loaded or not yet ready."""
+    torch: Any = sys.modules.get("torch")
+    return torch.get_num_threads() if hasattr(torch, "set_num_threads") else None
 
 
 FEW_MULTIPLICATIONS = 2_000_000
@@ -176,17 +187,26 @@ class ThreadLimit:
 
     def __init__(self, n_dense: int = 0) -> None:
         self._n_dense = n_dense
+        self.background: WeakSet[Future[Any]] = WeakSet()  # jobs of :func:`in_background`
 
     @property
     def n_threads(self) -> int:
         """The number of threads due now: all for one fit, half of them for two."""
         return max(1, _whole // max(1, len(_running)))
 
+    def set_torch_threads(self, n_threads: int | None) -> None:
+        """Set the number of PyTorch's threads, unless it was loaded since the context began.
+
+        Then nothing would restore the number.
+        """
+        if self._before is not None:
+            sys.modules["torch"].set_num_threads(n_threads)
+
     def __enter__(self) -> Self:
         global _whole, _blas
-        self._before = _torch_threads()
         self._outer = _share_here()
         with _lock:
+            self._before = _torch_threads()
             if not _running:
                 _whole = self._before or _openmp_effective_n_threads()
                 _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
@@ -196,10 +216,17 @@ class ThreadLimit:
                 _running.discard(self._outer)
             _running.add(self)
         _here.share = ref(self)
-        _set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
+        self.set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
         return self
 
     def __exit__(self, *error: object) -> None:
+        try:
+            _finish(self.background)
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Restore the numbers of threads, and the share of the context around this one."""
         global _blas
         _here.share = None if self._outer is None else ref(self._outer)
         with _lock:
@@ -209,5 +236,5 @@ class ThreadLimit:
             if not _running and _blas:
                 _blas.restore_original_limits()
                 _blas = None
-        if self._before is not None:
-            _set_torch_threads(self._before)
+            # Under the lock: what the next fit finds is never the setting of this one.
+            self.set_torch_threads(self._before)
