@@ -355,6 +355,12 @@ def test_a_sign_has_no_characters_of_words():
     assert model.transform(["'"]).nnz == 0
 
 
+@pytest.mark.parametrize("n_documents", [200, 201])
+def test_character_ngrams_are_dropped_from_201_words_on(n_documents):
+    model = vectorizer(characters=(1, 1), context=False).fit(["a"] * n_documents + ["b"])
+    assert sorted(model.character_vocabulary_) == ["a", "b"][n_documents - 200 :]
+
+
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)
