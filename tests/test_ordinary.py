@@ -20,6 +20,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -161,6 +162,11 @@ def test_with_other_steps_it_is_an_ordinary_pipeline():
     model = make_text_classifier().set_params(vectorizer=CountVectorizer())
     expected = Pipeline(clone(model).steps).fit(TEXTS, TOPICS).predict_proba(OTHERS)
     assert_array_equal(model.fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
+    model.set_params(classifier=MultinomialNB())
+    weights = np.arange(len(TEXTS))
+    in_batches = clone(model).partial_fit(TEXTS, TOPICS, np.unique(TOPICS), weights)
+    expected = model.fit(TEXTS, TOPICS, weights).predict_proba(OTHERS)
+    assert_array_equal(in_batches.predict_proba(OTHERS), expected)
     model = make_text_classifier().set_params(classifier=LogisticRegression())
     assert model.fit(TEXTS, TOPICS).score(TEXTS, TOPICS) > 0.8
     model.set_params(classifier=KNeighborsClassifier())
