@@ -102,6 +102,14 @@ def fast():
     return make_text_classifier(C=1.0, characters=None)
 
 
+def test_weights_of_a_batch_reach_both_steps():
+    names = np.unique(MOODS)
+    model = fast().partial_fit(TEXTS, MOODS, names, WEIGHTS)
+    X = fast()[0].fit(TEXTS, MOODS, WEIGHTS).transform(TEXTS)
+    by_hand = fast()[1].partial_fit(X, MOODS, names, WEIGHTS)
+    assert_allclose(model.predict_proba(TEXTS), by_hand.predict_proba(X))
+
+
 def test_weights_are_taken_by_position():
     shuffled = pd.Series(WEIGHTS, index=RNG.permutation(len(TEXTS)))
     texts = pd.Series(TEXTS, index=RNG.permutation(len(TEXTS)))
