@@ -156,6 +156,7 @@ LONG = [start * size + end for size in SIZES for start in "xy" for end in "ab"]
 @example({"ngram_range": (1, 2), "tokenizer": between_bars}, ["ab cd|ab|cd"], ["ab|cd", "ab cd"])
 @example({"analyzer": "char_wb", "ngram_range": (5, 6), "min_df": 2}, SHORT_AND_LONG, ["ab"])
 @example({}, [*LONG, " and ".join(LONG[::-1])], LONG)
+@example({"lowercase": False, "tokenizer": list, "ngram_range": (1, 2)}, [["ab", "cd"]], [["ab"]])
 @example({"analyzer": "char_wb", "tokenizer": list, "ngram_range": (1, 2)}, ["ab cd"], ["ab"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
