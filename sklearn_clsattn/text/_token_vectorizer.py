@@ -143,7 +143,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
             tokens.words, tokens.word_counts, self.ngram_range, low
         )
         counts = count_spelled(tokens, spelling, self.dtype)
-        frequencies = np.bincount(counts.indices, minlength=len(names))
+        frequencies = np.bincount(counts.indices)
         kept = np.flatnonzero(frequencies <= high)
         if len(kept) < len(names):
             counts = counts[:, kept]
