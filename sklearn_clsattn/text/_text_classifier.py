@@ -43,10 +43,6 @@ class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
         """Return the bags of texts."""
         return bags_of(_thawed(self.vectorizer), X)
 
-    def get_metadata_routing(self) -> Any:
-        """Return the requests of the vectorizer."""
-        return self.vectorizer.get_metadata_routing()
-
 
 def _thawed(step: Any) -> Any:
     """Return the estimator of a step that may be frozen."""
