@@ -348,13 +348,15 @@ def test_bags_do_not_depend_on_the_sizes_of_blocks(monkeypatch, characters):
     texts, codes = reviews()
     texts[3] = "a good film\n. not good\nso"
     at_once = vectorizer(characters=characters).fit(texts, codes)
-    expected = sparse.csr_array(at_once.transform(texts))
+    others = [f"film{at} {text} good{at % 9}" for at, text in enumerate(texts)]  # unknown words
+    expected = sparse.csr_array(at_once.transform(others))
     for module in (_context_vectorizer, _gate_positions, _gate_scores):
         monkeypatch.setattr(module, "_BLOCK", 3)
+    monkeypatch.setattr(_context_vectorizer, "_BATCH", 100)
     monkeypatch.setattr(_matrices, "_FEW_VALUES", 0)
     in_pieces = vectorizer(characters=characters).fit(texts, codes)
     assert np.array_equal(in_pieces.start_scores_, at_once.start_scores_)
-    found = sparse.csr_array(in_pieces.transform(texts))
+    found = sparse.csr_array(in_pieces.transform(others))
     for name in ("data", "indices", "indptr"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
 
@@ -362,7 +364,15 @@ def test_bags_do_not_depend_on_the_sizes_of_blocks(monkeypatch, characters):
 def test_a_sign_has_no_characters_of_words():
     model = vectorizer(characters=(1, 1), context=False).fit(["don't stop"] * 5)
     assert "'" in model.character_vocabulary_
-    assert model.transform(["'"]).nnz == 0
+    assert model.transform(["'"]).nnz == len(model.occurrences("'").terms) == 0
+    pairs = vectorizer(characters=(2, 2), context=False).fit(["ab"])
+    assert pairs.transform(["az"]).nnz == 1  # " a"
+
+
+@pytest.mark.parametrize("n_documents", [200, 201])
+def test_character_ngrams_are_dropped_from_201_words_on(n_documents):
+    model = vectorizer(characters=(1, 1), context=False).fit(["a"] * n_documents + ["b"])
+    assert sorted(model.character_vocabulary_) == ["a", "b"][n_documents - 200 :]
 
 
 def test_other_token_patterns():
@@ -378,7 +388,7 @@ def test_bags_are_of_single_precision_by_default():
     texts, codes = reviews()
     single, double = ContextVectorizer(min_df=1), ContextVectorizer(min_df=1, dtype=np.float64)
     X, exact = single.fit_transform(texts, codes), double.fit_transform(texts, codes)
-    assert X.dtype == single.transform([]).dtype == np.float32
+    assert X.dtype == single.transform(["goody"]).dtype == single.transform([]).dtype == np.float32
     assert exact.dtype == np.float64
     assert abs(X - exact).max() < 1e-5
 

@@ -20,6 +20,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -79,9 +80,10 @@ def test_a_text_classifier_is_its_two_steps_by_hand(settings):
             assert_array_equal(by_pipeline, by_step)
         else:
             assert_allclose(by_pipeline, by_step, rtol=1e-6, atol=1e-8)
-    y = model.predict(OTHERS)
-    assert model.score(OTHERS, y) == model[-1].score(X, y) == 1.0
-    assert model.score(OTHERS, y, sample_weight=np.arange(len(y))) == 1.0
+    y = REQUESTS.topic[600:660]
+    weights = model.predict(OTHERS) == y
+    assert 0 < model.score(OTHERS, y) == model[-1].score(X, y) < 1
+    assert model.score(OTHERS, y, sample_weight=weights) == 1
     priors = np.full(len(model.classes_), 1 / len(model.classes_))
     assert_allclose(
         model.predict_proba(OTHERS, priors=priors), model[-1].predict_proba(X, priors=priors)
@@ -133,6 +135,9 @@ def test_vectors_reach_the_classifier(tmp_path):
         assert np.abs(model[-1].vector_weights_).max() > 0
         assert not hasattr(model[-1], "entry_scale_")  # damped once
     assert frozen[0].vocabulary_ is fitted.vocabulary_
+    expected = frozen.predict_proba(OTHERS)
+    frozen.steps[1] = ("classifier", FrozenEstimator(frozen[1]))
+    assert_array_equal(frozen.predict_proba(OTHERS), expected)
 
 
 def test_counts_are_damped_where_that_is_asked_for():
@@ -157,10 +162,25 @@ def test_a_parameter_that_is_changed_is_the_same_in_a_copy():
         assert abs(after - copy).max() == 0
 
 
+class Doubled(ContextVectorizer):
+    def transform(self, raw_documents):
+        return 2 * super().transform(raw_documents)
+
+
+class OfArrays(ClsAttentionClassifier):
+    def fit(self, X, y):
+        return super().fit(X.toarray(), y)
+
+
 def test_with_other_steps_it_is_an_ordinary_pipeline():
     model = make_text_classifier().set_params(vectorizer=CountVectorizer())
     expected = Pipeline(clone(model).steps).fit(TEXTS, TOPICS).predict_proba(OTHERS)
     assert_array_equal(model.fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
+    model.set_params(classifier=MultinomialNB())
+    weights = np.arange(len(TEXTS))
+    in_batches = clone(model).partial_fit(TEXTS, TOPICS, np.unique(TOPICS), weights)
+    expected = model.fit(TEXTS, TOPICS, weights).predict_proba(OTHERS)
+    assert_array_equal(in_batches.predict_proba(OTHERS), expected)
     model = make_text_classifier().set_params(classifier=LogisticRegression())
     assert model.fit(TEXTS, TOPICS).score(TEXTS, TOPICS) > 0.8
     model.set_params(classifier=KNeighborsClassifier())
@@ -169,6 +189,10 @@ def test_with_other_steps_it_is_an_ordinary_pipeline():
     model = make_text_classifier()
     model.steps.insert(1, ("scaled", MaxAbsScaler()))
     assert model.fit(TEXTS, TOPICS).predict_proba(OTHERS).shape == (60, len(set(TOPICS)))
+    for steps in ({"vectorizer": Doubled()}, {"classifier": OfArrays(C=1.0)}):
+        model = make_text_classifier(C=1.0).set_params(**steps)
+        expected = Pipeline(clone(model).steps).fit(TEXTS, TOPICS).predict_proba(OTHERS)
+        assert_array_equal(model.fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
 
 
 # Data frames and sparse containers

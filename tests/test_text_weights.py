@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.calibration import CalibratedClassifierCV
@@ -102,6 +103,14 @@ def fast():
     return make_text_classifier(C=1.0, characters=None)
 
 
+def test_weights_of_a_batch_reach_both_steps():
+    names = np.unique(MOODS)
+    model = fast().partial_fit(TEXTS, MOODS, names, WEIGHTS)
+    X = fast()[0].fit(TEXTS, MOODS, WEIGHTS).transform(TEXTS)
+    by_hand = fast()[1].partial_fit(X, MOODS, names, WEIGHTS)
+    assert_allclose(model.predict_proba(TEXTS), by_hand.predict_proba(X))
+
+
 def test_weights_are_taken_by_position():
     shuffled = pd.Series(WEIGHTS, index=RNG.permutation(len(TEXTS)))
     texts = pd.Series(TEXTS, index=RNG.permutation(len(TEXTS)))
@@ -121,6 +130,9 @@ def test_weights_in_tools_of_scikit_learn(routed):
     with config_context(enable_metadata_routing=routed):
         model = fast()
         if routed:
+            unset = GridSearchCV(model, {"classifier__C": [1.0]}, cv=folds)
+            message = "Call `TextClassifier.set_fit_request"
+            refused(message, unset.fit, texts, y, sample_weight=weights)
             model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         how = {"params": {"sample_weight": weights}}
         found = cross_validate(model, texts, y, cv=folds, return_estimator=True, **how)["estimator"]

@@ -139,15 +139,24 @@ def compare(parameters, documents, others=()):
     return ours
 
 
+SHORT_AND_LONG = ["ab abc abcdx " + 300 * "x", "ab abc abcdy " + 300 * "x"]
+# Words that differ in their last letter, where the bytes read at once end, and beyond all of them.
+SIZES = 7, 8, 15, 16, 127, 128, 200
+LONG = [start * size + end for size in SIZES for start in "xy" for end in "ab"]
+
+
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PARAMETERS, DOCUMENTS, DOCUMENTS)
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
 @example({"token_pattern": r"\S+", "ngram_range": (1, 2)}, ["a\x01 a b"], [])
 @example({"token_pattern": _tokens.WORDS_AND_CONTRACTIONS}, ["a'b'c'd'e 'f' g''h i'", ""], ["'"])
-@example({}, ["ab\ud800cd \udfff", "ab cd"], ["cd\ud800ef"])
+@example({}, ["ab\ud800cd \udfff\U0010ffff", "ab cd"], ["cd\ud800ef"])
 @example({"ngram_range": (0, 2)}, ["ab cd ab", "cd"], ["ab"])
 @example({"ngram_range": (1, 2), "tokenizer": between_bars}, ["ab cd|ab|cd"], ["ab|cd", "ab cd"])
+@example({"analyzer": "char_wb", "ngram_range": (5, 6), "min_df": 2}, SHORT_AND_LONG, ["ab"])
+@example({}, [*LONG, " and ".join(LONG[::-1])], LONG)
+@example({"lowercase": False, "tokenizer": list, "ngram_range": (1, 2)}, [["ab", "cd"]], [["ab"]])
 @example({"analyzer": "char_wb", "tokenizer": list, "ngram_range": (1, 2)}, ["ab cd"], ["ab"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
@@ -161,6 +170,18 @@ def test_a_range_set_after_fit_counts_as_in_scikit_learn(fast):
         fitted = vectorizer(ngram_range=(1, 2)).fit(texts)
         found.append(fitted.set_params(ngram_range=(2, 1)).transform(texts))
     assert_same_matrix(*found)
+
+
+@pytest.mark.parametrize("n_letters", [255, 65_535])
+@pytest.mark.parametrize("analyzer", ["word", "char_wb"])
+def test_equal_for_large_alphabets(n_letters, analyzer, monkeypatch):
+    """Which outgrow one byte a letter, or two, while texts are read."""
+    monkeypatch.setattr(module, "MIN_SIZE", 0)
+    monkeypatch.setattr(_tokens, "BLOCK", 1000)
+    letters = "".join(filter(str.isalpha, map(chr, range(0x3400, 0x2A000))))[:n_letters]
+    words = [letters[at : at + 3] for at in range(0, n_letters, 3)]
+    texts = [" ".join(words[at : at + 100]) for at in range(0, len(words), 100)]
+    assert compare({"analyzer": analyzer, "lowercase": False}, texts, texts[::-1])
 
 
 def some_texts(n_documents=60, seed=0):

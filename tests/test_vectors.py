@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
@@ -209,7 +210,8 @@ def test_few_labels_and_many_texts():
     brought = make_text_classifier(word_vectors=vectors).fit(texts, y)
     learned = make_text_classifier().fit(texts, y, unlabeled=REVIEWS[30:])
     with config_context(enable_metadata_routing=True):
-        routed = make_text_classifier().fit(texts, y, unlabeled=REVIEWS[30:])
+        routed = GridSearchCV(make_text_classifier(), {"classifier__C": ["auto"]}, cv=2)
+        routed.fit(texts, y, unlabeled=REVIEWS[30:])
     assert_array_equal(routed.predict_proba(REVIEWS), learned.predict_proba(REVIEWS))
     own = WordVectors(n_components=5)
     other = make_text_classifier(word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])

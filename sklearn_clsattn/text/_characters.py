@@ -59,7 +59,7 @@ def frequent_characters(
         documents_of_open = words_of_open @ by_word
         is_frequent |= np.diff(documents_of_open.indptr) >= low
         if high < math.inf:
-            occurrences = np.bincount(ngram, weighted_frequencies[word], n_ngrams)
+            occurrences = np.bincount(ngram, weighted_frequencies[word])
             is_frequent &= occurrences <= high
         number = np.cumsum(is_frequent) - 1 + len(names)
         is_kept = is_frequent[ngram]

@@ -168,8 +168,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         ``None`` turns them off. Signs that are not words have none.
     character_min_df : int, float or "auto", default="auto"
         Like `min_df`, for character n-grams; "auto" is 1 or 3. Very common n-grams are dropped:
-        those that occur at least 200 times, and at least once per ten documents on average, counted
-        once for each different word of a document.
+        those that occur more than 200 times, and more than once per ten documents on average,
+        counted once for each different word of a document.
     character_weight : float, default=0.3
         Weight of a character n-gram relative to its word, which has weight 1.
     context : bool, default=True

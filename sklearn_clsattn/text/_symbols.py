@@ -29,13 +29,13 @@ class Alphabet:
         self.characters = ["", ""]  # of each symbol
 
     def encode(self, text: str) -> Symbols:
-        """Return the symbols of a text's characters, of shape (n_characters,)."""
+        """Return the symbols of the characters of a text, which is not empty, (n_characters,)."""
         try:  # one byte a character, which most texts need
             codes: Symbols = np.frombuffer(text.encode("latin-1"), np.uint8)
         except UnicodeEncodeError:
             codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
         symbols = np.take(self._symbols, codes)
-        if len(symbols) and not symbols.min():
+        if not symbols.min():
             self._learn(np.unique(codes[symbols == 0]))
             symbols = np.take(self._symbols, codes)
         return symbols
@@ -47,8 +47,7 @@ class Alphabet:
         first = len(self.characters)
         self.characters += compress(characters, is_matched)
         dtype = np.min_scalar_type(len(self.characters))
-        if dtype.itemsize > self._symbols.itemsize:
-            self._symbols = self._symbols.astype(dtype)
+        self._symbols = self._symbols.astype(dtype, copy=False)
         self._symbols[codes[~is_matched]] = SKIPPED
         self._symbols[codes[is_matched]] = np.arange(first, len(self.characters))
 
@@ -86,8 +85,8 @@ def distinct_runs(
 ) -> tuple[Integers, Integers]:
     """Give equal runs of symbols equal numbers; `symbols` are `padded`.
 
-    Return the number of each run (n_runs,) and the first run with each number (n_distinct,). Runs
-    are read 8 bytes at a time; two have the same number only if all bytes agree.
+    Return the number of each run (n_runs,) and a run with each number (n_distinct,). Runs are read
+    8 bytes at a time; two have the same number only if all bytes agree.
     """
     step = _WORD // symbols.itemsize  # symbols that are read at once
     # 1) numbers by the first 8 bytes
@@ -113,15 +112,14 @@ def distinct_runs(
         run = symbols[starts[i] : stop].tobytes()
         numbers[i] = n_numbers + number_of_bytes.setdefault(run, len(number_of_bytes))
     n_numbers += len(number_of_bytes)
-    # 4) the first run of each number, without numbers of mere beginnings of longer runs
-    last_to_first = np.arange(len(numbers) - 1, -1, -1)
-    first_runs = np.full(n_numbers, -1)
-    first_runs[numbers[::-1]] = last_to_first  # of equal numbers, the last entry stays
-    is_used = first_runs >= 0
+    # 4) a run with each number, without numbers of mere beginnings of longer runs
+    examples = np.full(n_numbers, -1)
+    examples[numbers] = np.arange(len(numbers))
+    is_used = examples >= 0
     if not is_used.all():
         new_numbers = np.cumsum(is_used) - 1
         numbers = new_numbers[numbers]
-    return numbers, first_runs[is_used]
+    return numbers, examples[is_used]
 
 
 def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.uint64]:

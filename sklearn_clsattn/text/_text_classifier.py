@@ -43,10 +43,6 @@ class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
         """Return the bags of texts."""
         return bags_of(_thawed(self.vectorizer), X)
 
-    def get_metadata_routing(self) -> Any:
-        """Return the requests of the vectorizer."""
-        return self.vectorizer.get_metadata_routing()
-
 
 def _thawed(step: Any) -> Any:
     """Return the estimator of a step that may be frozen."""
@@ -348,14 +344,17 @@ class TextClassifier(Pipeline):
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """
-        is_fitted = hasattr(_thawed(self.steps[0][1]), "vocabulary_")
+        is_fitted = hasattr(self.steps[0][1], "vocabulary_")
         (name, vectorizer), (_, classifier) = self._on_bags().steps
         if is_fitted:
             bags = vectorizer.transform(X)
         else:
             classifier.partial_fit  # noqa: B018 - raises if it is not available
             vectorizer = clone(vectorizer)
-            bags = vectorizer.fit_transform(X, y, sample_weight=sample_weight)
+            weights = {}
+            if has_fit_parameter(self.steps[0][1], "sample_weight"):
+                weights["sample_weight"] = sample_weight
+            bags = vectorizer.fit_transform(X, y, **weights)
         classifier.partial_fit(bags, y, classes, sample_weight)
         if isinstance(vectorizer, BagsVectorizer):
             vectorizer = vectorizer.vectorizer

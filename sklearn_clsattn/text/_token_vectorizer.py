@@ -96,10 +96,11 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         # 1) tokens
         self.build_analyzer()  # which warns of stop words that no token equals
         if pattern in PATTERNS:
-            tokens = tokenize(_texts(self, raw_documents), pattern, positions=False)
+            texts = _only_strings(_preprocessed(self, raw_documents))
+            tokens = tokenize(texts, pattern, positions=False)
         else:
             raw_documents = list(raw_documents)
-            tokens = number_tokens(_texts(self, raw_documents), self.build_tokenizer())
+            tokens = number_tokens(_preprocessed(self, raw_documents), self.build_tokenizer())
             # Names of n-grams are ambiguous if words contain spaces or are not strings.
             if any(not isinstance(word, str) or " " in word for word in tokens.words):
                 return super()._count_vocab(raw_documents, fixed_vocab)
@@ -142,7 +143,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
             tokens.words, tokens.word_counts, self.ngram_range, low
         )
         counts = count_spelled(tokens, spelling, self.dtype)
-        frequencies = np.bincount(counts.indices, minlength=len(names))
+        frequencies = np.bincount(counts.indices)
         kept = np.flatnonzero(frequencies <= high)
         if len(kept) < len(names):
             counts = counts[:, kept]
@@ -194,11 +195,16 @@ def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[A
     return False, seen
 
 
-def _texts(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[str]:
+def _preprocessed(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[Any]:
     """Yield documents, decoded and preprocessed like the vectorizer does."""
     preprocess = vectorizer.build_preprocessor()
     for document in raw_documents:
-        text = preprocess(vectorizer.decode(document))
+        yield preprocess(vectorizer.decode(document))
+
+
+def _only_strings(texts: Iterable[Any]) -> Iterator[str]:
+    """Yield texts, and raise TypeError like scikit-learn for anything else."""
+    for text in texts:
         if not isinstance(text, str):
-            re.search("", text)  # raises like scikit-learn if this is not a string
+            re.search("", text)
         yield text
