@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import _matrices
 from sklearn_clsattn.datasets import load_requests
@@ -429,3 +430,5 @@ def test_a_pipeline_that_goes_on_learning():
     balanced = make_text_classifier(class_weight="balanced")
     refused("partial_fit", balanced.partial_fit, texts[:10], y[:10], error=AttributeError)
     assert not hasattr(balanced[0], "vocabulary_")
+    model.steps.insert(1, ("scale", MaxAbsScaler()))
+    refused("needs two steps.*'scale'", model.partial_fit, texts[:10], y[:10])

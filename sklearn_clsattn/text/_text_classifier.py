@@ -344,6 +344,11 @@ class TextClassifier(Pipeline):
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """
+        if len(self.steps) != 2:
+            raise ValueError(
+                "partial_fit needs two steps, a vectorizer and a classifier: got "
+                f"{[name for name, _ in self.steps]}."
+            )
         is_fitted = hasattr(self.steps[0][1], "vocabulary_")
         (name, vectorizer), (_, classifier) = self._on_bags().steps
         if is_fitted:
