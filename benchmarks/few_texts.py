@@ -74,7 +74,9 @@ def measured(
     some = np.flatnonzero(np.isin(y, np.unique(y)[:2]))[:100]  # two classes will do to import
     fit(X[some], y[some], X[:100])
     model, seconds = timed(lambda: fit(X[:n_labels], y[:n_labels], X[n_labels:]))
-    return {"seconds": seconds, "labels": len(y[:n_labels]), **quality(model, asked, right)}
+    is_known = np.isin(right, model.classes_)
+    reached = quality(model, asked[is_known], right[is_known])
+    return {"seconds": seconds, "labels": len(y[:n_labels]), **reached}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,11 +106,15 @@ def main(arguments: list[str] | None = None) -> int:
     title = options.set if options.explore else "generated requests"
     notes = (
         f"Texts of {title}. Medians, one thread. *Over the last*: seconds from texts to a fitted "
-        "model, over those of logistic regression on the same labelled texts."
+        "model, over those of logistic regression on the same labelled texts. Test texts are those "
+        "of classes with a labelled text."
     )
-    pages.publish_table(
-        "Few texts of many classes", "few_texts", notes, header, rows, options.output
-    )
+    command = "few_texts"
+    if options.explore:
+        command += " --explore FOLDER"
+    if options.vectors:
+        command += " --vectors FILE"
+    pages.publish_table("Few texts of many classes", command, notes, header, rows, options.output)
     return 0
 
 
