@@ -24,7 +24,7 @@ from sklearn_clsattn.text import make_text_classifier
 from . import command_line, pages
 
 N_PREDICTED = 200
-PREDICT, REPORT = "sklearn_clsattn predict", "sklearn_clsattn report"
+PREDICT, REPORT = "sklearn-clsattn predict", "sklearn-clsattn report"
 
 
 def of_process(*arguments: Any) -> float:
