@@ -48,7 +48,7 @@ def twice(function: Any) -> tuple[float, float]:
 
 def of_functions(texts: list[str], y: list[str], folder: Path) -> list[list[str]]:
     """Return rows of a fit, of saving and of loading, first calls and second ones, in a process."""
-    safe = folder / "safe.skops"
+    safe = folder / "model.skops"
     model = make_text_classifier()
     rows = []
     calls = {
@@ -71,25 +71,18 @@ def of_command_line(texts: list[str], y: list[str], folder: Path) -> list[list[s
     table.to_csv(labelled, index=False)
     table[["text"]].head(N_PREDICTED).to_csv(asked, index=False)
     program = "-m", "sklearn_clsattn"
-    predictions = "-o", folder / "predictions.csv", "--force"
     report = "report", labelled, "-o", folder / "report.html", "--quiet"
+
+    def prediction(model: str) -> tuple[Any, ...]:
+        output = folder / f"{model}.csv"
+        return *program, "predict", folder / model, asked, "-o", output
+
+    of_texts = f"of {N_PREDICTED} texts"
     processes = {
         "import sklearn": ("-c", "import sklearn"),
         "import torch": ("-c", "import torch"),
-        f"{PREDICT} of {N_PREDICTED} texts, *.joblib": (
-            *program,
-            "predict",
-            folder / "model.joblib",
-            asked,
-            *predictions,
-        ),
-        f"{PREDICT} of {N_PREDICTED} texts, *.skops": (
-            *program,
-            "predict",
-            folder / "safe.skops",
-            asked,
-            *predictions,
-        ),
+        f"{PREDICT} {of_texts}, *.joblib": prediction("model.joblib"),
+        f"{PREDICT} {of_texts}, *.skops": prediction("model.skops"),
         f"{REPORT} of {len(texts):,} texts": (*program, *report),
     }
     rows = []
