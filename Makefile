@@ -14,7 +14,7 @@ FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context exp
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,fit fitted golden importance imports lbfgs objective))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions chunked_counts context fit fitted golden \
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions context fit fitted golden \
 	gradient_flow importance label_issues lbfgs max_margin minimal objective one_step_embeddings \
 	paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.

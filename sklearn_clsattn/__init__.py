@@ -4,11 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._chunked_counts import ChunkedCounts
     from ._classifier import ClsAttentionClassifier
+    from ._text_classifier import TextClassifier
     from ._transformer import TokenImportanceTransformer
 
-__all__ = ["ChunkedCounts", "ClsAttentionClassifier", "TokenImportanceTransformer", "__version__"]
+__all__ = [
+    "ClsAttentionClassifier",
+    "TextClassifier",
+    "TokenImportanceTransformer",
+    "__version__",
+]
 
 __version__ = "0.1.0"
 
@@ -17,8 +22,8 @@ _SITE = "https://sklearn-clsattn.readthedocs.io/en/stable"
 
 # The modules of the estimators, and the modules that are public names themselves.
 _HOME = {
-    "ChunkedCounts": "._chunked_counts",
     "ClsAttentionClassifier": "._classifier",
+    "TextClassifier": "._text_classifier",
     "TokenImportanceTransformer": "._transformer",
 }
 

@@ -34,7 +34,6 @@ from ._validation import (
 )
 
 if TYPE_CHECKING:
-    from ._chunked_counts import ChunkedCounts
     from ._core.documents import Documents
     from ._core.memory import Stream
     from ._core.result import FitResult
@@ -251,48 +250,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         vectors = X.vectors if isinstance(X, Bags) else None
         options = self._vector_options(token_vectors, vectors)
         self._fit_in_memory(X, y, sample_weight, classes, **options)
-        return self
-
-    @all_or_nothing
-    def fit_chunks(self, counts: ChunkedCounts, token_vectors: ArrayLike | None = None) -> Self:
-        """Fit the classifier out-of-core, on documents in files.
-
-        Up to rounding, the model equals that of :meth:`fit` on all documents at once. Memory holds
-        one chunk at a time, some vectors as large as the model, and some 150 bytes per document
-        while it looks for equal documents.
-
-        Parameters
-        ----------
-        counts : ChunkedCounts
-            The documents, with their labels and weights.
-        token_vectors : array-like of shape (n_tokens, d), default=None
-            As in :meth:`fit`.
-
-        {self}
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
-        >>> from sklearn_clsattn.datasets import make_token_classification
-        >>> X, y = make_token_classification(600, random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     batches = ((X[start : start + 100], y[start : start + 100])
-        ...                for start in range(0, 600, 100))
-        ...     counts = ChunkedCounts.write(f"{folder}/counts", batches)
-        ...     model = ClsAttentionClassifier().fit_chunks(counts)
-        >>> model.n_iter_ == ClsAttentionClassifier().fit(X, y).n_iter_
-        True
-        """
-        from ._core.products import resolve_device
-
-        if resolve_device(self.device).type != "cpu":
-            raise ValueError(
-                f"fit_chunks runs on the CPU only, got device={self.device!r}. Set device='cpu', "
-                "or use fit if the documents fit into the GPU's memory."
-            )
-        corpus, summary = counts.opened()
-        self._fit_corpus(corpus, summary, **self._vector_options(token_vectors))
         return self
 
     @available_if(_learns_from_batches)

@@ -13,7 +13,6 @@ from benchmarks import (
     bench_against,
     bench_counting,
     bench_explanations,
-    bench_scale,
     bench_threads,
     bench_tokens,
     few_texts,
@@ -84,9 +83,6 @@ def titles(names):
 
 BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows that it prints
     "run": (run.main, ["--fast", *NONE], titles(one.title for one in COMPETITORS.values())),
-    "memory": (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
-    "cuda": (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
-    "chunks": (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
     "peers": (peers.main, ["--sets", "mood", *NONE], titles(list(PEERS)[:3])),
     "classes": (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
     "few texts": (few_texts.main, ["--labels", "100", "--runs", "1"], ["100", "234"]),

@@ -8,7 +8,7 @@ from helpers import refused
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import EmbeddingClassifier, OneStepClassifier
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier
@@ -73,10 +73,9 @@ def test_every_iteration_is_a_task(model):
     assert vars(model).keys() - vars(plain).keys() == {"_skl_callbacks"}
 
 
-def test_chunks_and_an_error(tmp_path):
+def test_an_error():
     recorder = Recorder()
-    model = ClsAttentionClassifier(C=1.0).set_callbacks(recorder)
-    model.fit_chunks(ChunkedCounts.write(tmp_path / "counts", [(X, y)]))
+    model = ClsAttentionClassifier(C=1.0).set_callbacks(recorder).fit(X, y)
     assert recorder.names("end")[-1] == "ClsAttentionClassifier fit"
     refused("Negative values", model.fit, -X, y)
     assert recorder.happened[-1] == "teardown"

@@ -23,7 +23,7 @@ FLOORS = [
         *("_validation", "_pickling", "_sklearn", "_types"),
     },
     {"_writing", "_core"},
-    {"_training", "_base", "_chunked_counts", "_classifier", "_transformer", "text"},
+    {"_training", "_base", "_classifier", "_transformer", "text"},
     {"paper"},
     {"inspection", "comparison"},
     {"saving", "_loaded", "_reproducible", "_unpacked", "dask", "datasets", "cli", "__main__"},

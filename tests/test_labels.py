@@ -11,7 +11,7 @@ import pytest
 from helpers import data, refused
 from numpy.testing import assert_array_equal
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.inspection import label_issues
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
@@ -102,15 +102,6 @@ def test_a_missing_label_is_named_by_its_position(column, missing):
         pytest.skip("the value became a label")
     for learn in LEARNERS.values():
         refused(r"2 missing labels .* position 7: remove these", learn, y)
-
-
-def test_missing_labels_of_chunks_and_of_several(tmp_path):
-    y = pd.Series(Y, dtype="Int64").where(np.arange(20) != 7)
-    refused(r"1 missing labels .* position 7", ChunkedCounts.write, tmp_path / "counts", [(X, y)])
-    several = pd.DataFrame({"a": y, "b": pd.Series(1 - Y, dtype="Int64")})
-    refused(r"1 missing labels .* position 7", ClsAttentionClassifier().fit, X, several)
-    model = ClsAttentionClassifier(C=1.0).fit(X, several.fillna(1))
-    assert model.multilabel_
 
 
 RAGGED = [["a", "b"] if code else ["a"] for code in Y]

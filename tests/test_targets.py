@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import ModelReport, TokenImportanceDisplay, explain, label_issues
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.saving import to_onnx
@@ -282,7 +282,7 @@ def test_names_of_classes_are_checked():
 
 @CLASSES
 @pytest.mark.parametrize("several", [False, True])
-def test_chunks_and_batches(tmp_path, n_classes, several):
+def test_batches(n_classes, several):
     """Of probabilities, and of several labels."""
     X, y, weights = problem(n_classes)
     classes = None if several else NAMES[:n_classes]
@@ -290,17 +290,6 @@ def test_chunks_and_batches(tmp_path, n_classes, several):
         y = (y > 0.3).astype(int)
     fits = {} if several else {"classes": classes}
     model = ClsAttentionClassifier().fit(X, y, sample_weight=weights, **fits)
-    parts = [slice(0, 50), slice(50, 51), slice(51, 120)]
-    batches = [(X[part], y[part], weights[part]) for part in parts]
-    counts = ChunkedCounts.write(tmp_path / "c", batches, chunk_entries=200, classes=classes)
-    counts = ChunkedCounts(counts.path)
-    assert_allclose(np.vstack([part[1] for part in counts]), y, atol=1e-12)
-    chunked = ClsAttentionClassifier().fit_chunks(counts)
-    assert_array_equal(chunked.classes_, model.classes_)
-    assert chunked.multilabel_ == several
-    assert pytest.approx(model.C_, rel=1e-3) == chunked.C_
-    assert_allclose(chunked.predict_proba(X), model.predict_proba(X), atol=2e-3)
-
     first = ClsAttentionClassifier().partial_fit(X, y, sample_weight=weights, **fits)
     assert_allclose(first.predict_proba(X), model.predict_proba(X), atol=2e-3)
     second = first.partial_fit(X[:40], y[:40])
@@ -317,11 +306,6 @@ def test_batches_of_labels_and_of_probabilities_follow_each_other():
     refused("as many different names", model.partial_fit, X, P[:, :2] + P[:, 2:] / 2)
     several = ClsAttentionClassifier().partial_fit(X, (P > 0.3).astype(int))
     refused("Earlier batches had several labels", several.partial_fit, X, labels, [0, 1, 2])
-
-
-def test_chunks_of_probabilities_need_the_classes(tmp_path):
-    X, P, _ = problem(3)
-    refused(r"classes=\[\.\.\.\]", ChunkedCounts.write, tmp_path / "c", [(X, P)])
 
 
 def test_texts_with_probabilities():

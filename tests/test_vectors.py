@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import WordVectors, _word_vectors, make_text_classifier
@@ -253,17 +253,3 @@ def test_explanations_say_what_comes_from_vectors(characters):
     assert explanation.to_dict()["documents"][0]["tokens"][0]["vector_contributions"] is not None
     other = explain(model, ["a terrific film"], target="n").to_frame().set_index("token")
     assert_allclose(other["vector_contribution"], -terms["vector_contribution"])
-
-
-def test_chunks_take_vectors(tmp_path):
-    X, y = make_token_classification(300, random_state=0)
-    G = np.random.default_rng(0).normal(size=(X.shape[1], 8))
-    model = ClsAttentionClassifier().fit(X, y, token_vectors=G)
-    batches = [(X[:100], y[:100]), (X[100:], y[100:])]
-    counts = ChunkedCounts.write(tmp_path / "counts", batches, chunk_entries=2_000)
-    assert len(counts) > 1
-    other = ClsAttentionClassifier().fit_chunks(counts, token_vectors=G)
-    assert model.token_vectors_scale_ > 0
-    assert other.token_vectors_scale_ == pytest.approx(model.token_vectors_scale_, rel=1e-3)
-    assert_allclose(other.token_values_, model.token_values_, atol=0.02)
-    assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-3)

@@ -1,13 +1,12 @@
 """Some documents of a corpus before training, and what is computed of them: functions of a chunk.
 
 Functions called ``with_...`` return another chunk; the others return numbers. A corpus in memory is
-one chunk, one in files or on Dask has many (:mod:`.corpus`). In training, chunks become shards
+one chunk, one on Dask has many (:mod:`.corpus`). In training, chunks become shards
 (:mod:`.shard`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +21,6 @@ from .leave_one_out import projections
 from .statistics import CorpusStatistics, row_lengths
 
 
-def _in_memory(array: Any) -> Any:
-    """Return an array of a chunk in memory as it is."""
-    return array
-
-
-def _nothing() -> None:
-    """Give back no memory."""
-
-
 @dataclass(frozen=True)
 class Chunk:
     """Some documents of a corpus.
@@ -40,8 +30,6 @@ class Chunk:
     weights : (n_documents,), document weights, class weights included once these are known
     number : which chunk of the corpus this is, from 0
     transposed : the transpose of `X` as CSR, if there is one already
-    spill : returns an array of the chunk as one that may be in a file
-    unload : gives back memory that can be read again from files
     """
 
     X: Any
@@ -49,18 +37,11 @@ class Chunk:
     weights: Array
     number: int = 0
     transposed: Any = None
-    spill: Callable[[Any], Any] = _in_memory
-    unload: Callable[[], None] = _nothing
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether arrays stay in memory."""
-        return self.spill is _in_memory
 
 
 def with_classes(chunk: Chunk, classes: NDArray[Any]) -> Chunk:
     """Set the targets among the classes of all chunks."""
-    return replace(chunk, targets=_spilled(chunk, chunk.targets.among(classes)))
+    return replace(chunk, targets=chunk.targets.among(classes))
 
 
 def class_weights(chunk: Chunk) -> Array:
@@ -71,9 +52,8 @@ def class_weights(chunk: Chunk) -> Array:
 
 def with_class_factors(chunk: Chunk, factors: Array) -> Chunk:
     """Multiply the documents' weights by factors of their classes, (n_classes,)."""
-    targets, weights = chunk.targets.weighted(factors, np.asarray(chunk.weights))
-    targets = _spilled(chunk, targets)
-    return replace(chunk, targets=targets, weights=chunk.spill(weights))
+    targets, weights = chunk.targets.weighted(factors, chunk.weights)
+    return replace(chunk, targets=targets, weights=weights)
 
 
 def entry_sums(chunk: Chunk) -> Array:
@@ -90,7 +70,7 @@ def with_damped_entries(
 
     def damped(matrix: Any) -> Any:
         entries = log_damp_entries(matrix.data, entry_scale, entry_type)
-        return with_entries(matrix, chunk.spill(entries))
+        return with_entries(matrix, entries)
 
     transposed = None if chunk.transposed is None else damped(chunk.transposed)
     return replace(chunk, X=damped(chunk.X), transposed=transposed)
@@ -128,7 +108,7 @@ def rows_within(chunk: Chunk, starts: Numbers, rows: Numbers) -> slice:
 
 def selections(chunk: Chunk, scores: Array) -> Numbers:
     """Return the number of documents of positive weight that select each token, (n_tokens,)."""
-    is_present = np.asarray(chunk.weights) > 0
+    is_present = chunk.weights > 0
     X = chunk.X if is_present.all() else chunk.X[is_present]
     return count_selected(scores, X)
 
@@ -136,8 +116,3 @@ def selections(chunk: Chunk, scores: Array) -> Numbers:
 def with_entries(X: Any, entries: NDArray[Any]) -> Any:
     """Return a CSR matrix with other entries in the same places."""
     return csr_of(entries, X.indices, X.indptr, X.shape[1])
-
-
-def _spilled(chunk: Chunk, targets: Targets) -> Targets:
-    """Return targets whose array may be in a file."""
-    return replace(targets, values=chunk.spill(targets.values))

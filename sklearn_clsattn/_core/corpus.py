@@ -1,10 +1,10 @@
-"""Documents in chunks, in memory or elsewhere.
+"""Documents in chunks, in memory or on a cluster.
 
 A corpus has :meth:`~Corpus.map`, which makes another corpus by a function of a chunk,
 :meth:`~Corpus.sum`, which adds up what a function returns for the chunks, and
 :meth:`~Corpus.gather`. Functions are pure (:mod:`.chunk`, :mod:`.shard`): a chunk and arguments in,
-a chunk, a shard or arrays out. This file has the corpus of this process, in memory (one chunk) or
-in files (many, read once a call); :mod:`sklearn_clsattn.dask` has that of a cluster.
+a chunk, a shard or arrays out. This file has the corpus of this process, which is one chunk;
+:mod:`sklearn_clsattn.dask` has that of a cluster.
 """
 
 from __future__ import annotations
@@ -30,17 +30,12 @@ class Corpus:
         total = None
         for chunk in self.chunks:
             result = function(chunk, *arguments)
-            chunk.unload()
             total = result if total is None else added(total, result)
         return total
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Apply a function to each chunk; return the results in the order of the chunks."""
-        results = []
-        for chunk in self.chunks:
-            results.append(function(chunk, *arguments))
-            chunk.unload()
-        return results
+        return [function(chunk, *arguments) for chunk in self.chunks]
 
 
 def added(one: Any, other: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from .._types import Array, Numbers
-from .chunk import Chunk, rows_within, with_entries
+from .chunk import Chunk, rows_within
 from .leave_one_out import LeftOut, evidence_without
 from .loss import AttentionLoss
 from .output_loss import make_output_loss, target_array
@@ -26,22 +26,13 @@ class Shard:
     chunk: Chunk
     loss: AttentionLoss
 
-    def unload(self) -> None:
-        """Give back memory that can be read again from files."""
-        self.chunk.unload()
-
 
 def make_shard(
     chunk: Chunk, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float
 ) -> Shard:
     """Return the shard of a chunk in the precision `dtype` on a device."""
-    X = chunk.X
-    transposed = chunk.transposed
-    if X.dtype != dtype and not chunk.is_in_memory:
-        X = with_entries(X, chunk.spill(X.data.astype(dtype)))
-        transposed = with_entries(transposed, chunk.spill(transposed.data.astype(dtype)))
-    bag = TokenBag(X, dtype=dtype, device=device, columns=transposed)
-    targets = as_tensor(chunk.spill(target_array(chunk.targets)), bag.device)
+    bag = TokenBag(chunk.X, dtype=dtype, device=device, columns=chunk.transposed)
+    targets = as_tensor(target_array(chunk.targets), bag.device)
     weights = as_tensor(chunk.weights, bag.device)
     output_loss = make_output_loss(targets, weights, chunk.targets)
     loss = AttentionLoss(bag, output_loss, chunk.targets.n_outputs, cls_weight=cls_weight)
@@ -76,10 +67,6 @@ class ShardEvidence:
     numerators: torch.Tensor
     outputs: torch.Tensor
 
-    def unload(self) -> None:
-        """Give back memory that can be read again from files."""
-        self.shard.unload()
-
 
 def make_evidence(
     shard: Shard,
@@ -107,12 +94,12 @@ def make_evidence(
     weights[rows] = copies.total[copy_groups[here]]
     # 2) the sums over the tokens of each document
     sums = scaling.unit * evidence_without(chunk.X, LeftOut(by_class, weights), totals)
-    numerators = as_tensor(chunk.spill(sums), bag.device)
+    numerators = as_tensor(sums, bag.device)
     # 3) the mean over its attention mass
     attention = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
     by_token = torch.from_numpy(attention).to(bag.device, bag.dtype)
     mass = bag.sum_over_tokens(by_token).to(torch.float64) + scaling.cls_weight
-    outputs = _spilled(chunk, numerators / mass.clamp(min=_SMALLEST_MASS))
+    outputs = numerators / mass.clamp(min=_SMALLEST_MASS)
     return ShardEvidence(shard, numerators, outputs)
 
 
@@ -136,12 +123,5 @@ def multiple_sums(evidence: ShardEvidence, x: Array) -> tuple[float, Array, Arra
 def with_evidence(evidence: ShardEvidence, multiple: float) -> Shard:
     """Return the shard with a multiple of the naive Bayes evidence in its loss."""
     shard = evidence.shard
-    added = _spilled(shard.chunk, evidence.numerators * multiple)
+    added = evidence.numerators * multiple
     return replace(shard, loss=shard.loss.with_evidence(added))
-
-
-def _spilled(chunk: Chunk, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor that may be in a file."""
-    if chunk.is_in_memory:
-        return tensor
-    return as_tensor(chunk.spill(tensor.numpy()), tensor.device)
