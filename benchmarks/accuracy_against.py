@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.metrics import log_loss
 
 import sklearn_clsattn
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn import TextClassifier
 
 from . import command_line, pages
 from .defaults.sets import sources, splits
@@ -37,7 +37,7 @@ def measured(
     reader = sources(Path(explore) if explore else None, None)[name]
     rows: list[dict[str, float | str]] = []
     for split in splits({name: reader}, seeds=seeds, sizes=sizes):
-        model = make_text_classifier()
+        model = TextClassifier()
         started = time.process_time()
         model.fit(split.texts_train, split.y_train)
         seconds = time.process_time() - started

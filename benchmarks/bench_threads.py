@@ -24,20 +24,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 
 from . import command_line, machine, pages, problems
 from .processes import in_process
 from .timing import timed
 
-OURS, LOGISTIC = "make_text_classifier()", "TF-IDF, LogisticRegression(C=10)"
+OURS, LOGISTIC = "TextClassifier()", "TF-IDF, LogisticRegression(C=10)"
 COUNTS, COUNTS_C, SVC = "counts, C chosen", "counts, C=1", "counts, TF-IDF, LinearSVC"
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}
 _PAIRS = {"ngram_range": (1, 2), "min_df": 2}
 _TFIDF = partial(TfidfVectorizer, sublinear_tf=True, **_PAIRS)
 TEXT_MODELS: dict[str, Callable[[], Any]] = {
-    OURS: make_text_classifier,
+    OURS: TextClassifier,
     LOGISTIC: lambda: make_pipeline(_TFIDF(), LogisticRegression(C=10, max_iter=1000)),
 }
 COUNT_MODELS: dict[str, Callable[[], Any]] = {

@@ -22,10 +22,9 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 from . import command_line, pages, problems
 from .processes import in_process
@@ -48,11 +47,11 @@ def texts_of(name: str, folder: Path | None) -> tuple[Any, Any]:
 
 
 MODELS = {
-    "requests topic": ("requests topic", lambda: make_text_classifier()),
-    "requests mood": ("requests mood", lambda: make_text_classifier()),
+    "requests topic": ("requests topic", lambda: TextClassifier()),
+    "requests mood": ("requests mood", lambda: TextClassifier()),
     "requests mood, without characters": (
         "requests mood",
-        lambda: make_text_classifier(characters=None),
+        lambda: TextClassifier(characters=None),
     ),
     "sst2, single words": (
         "sst2",
@@ -128,7 +127,7 @@ def sizes_tried(folder: Path) -> list[tuple[Any, ...]]:
     rows = []
     for name in ("sst2", "trec"):
         texts, labels = texts_of(name, folder)
-        fitted = make_text_classifier().fit(texts[:3000], labels[:3000])
+        fitted = TextClassifier().fit(texts[:3000], labels[:3000])
         some = [text for text in texts[3000:] if len(text.split()) == 12][:100]
         explanation = explain(fitted, some)
         usual = explanation.counterfactual("words").sizes
@@ -158,7 +157,7 @@ def times(reviews: Path) -> list[tuple[Any, ...]]:
     texts, labels = problems.labelled_texts(problems.REVIEWS["imdb"], reviews, "train")
     order = np.random.default_rng(0).permutation(len(texts))
     texts, labels = texts[order], labels[order]
-    imdb = make_text_classifier().fit(texts[:5000], labels[:5000])
+    imdb = TextClassifier().fit(texts[:5000], labels[:5000])
     others = texts[5000:]
     for low, high in LENGTHS:
         some = [text for text in others if low <= len(text.split()) <= high][:PER_LENGTH]
@@ -166,7 +165,7 @@ def times(reviews: Path) -> list[tuple[Any, ...]]:
             some = [" ".join(text.split()[:high]) for text in others[:PER_LENGTH]]
         rows.append((f"reviews, {low} to {high} words", *_milliseconds(imdb, some)))
     texts, labels = texts_of("banking77", reviews)
-    banking = make_text_classifier().fit(texts[:4000], labels[:4000])
+    banking = TextClassifier().fit(texts[:4000], labels[:4000])
     rows.append(("banking77, 77 classes, all lengths", *_milliseconds(banking, texts[4000:4200])))
     return rows
 

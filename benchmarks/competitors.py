@@ -23,8 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 from sklearn.svm import LinearSVC
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
+from sklearn_clsattn.text import TokenVectorizer
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def from_texts(vectorizer: dict[str, Any]) -> dict[str, Competitor]:
     pairs, logistic = TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
     title = "TfidfVectorizer of words and pairs, LogisticRegression(C=10)"
     made = (
-        ("front_end", "ours, make_text_classifier()", (make_text_classifier(),)),
+        ("front_end", "ours, TextClassifier()", (TextClassifier(),)),
         ("ours", "ours, the same tokens", (tokens, ours)),
         ("logistic_counts", "CountVectorizer, LogisticRegression", (counts, LogisticRegression())),
         ("linear_svc_counts", "CountVectorizer, LinearSVC", (counts, svc)),
@@ -171,7 +171,7 @@ _EBM = partial(
     _boosted, "interpret.glassbox", "ExplainableBoostingClassifier", *_DENSE, interactions=0
 )
 PEERS = {
-    "make_text_classifier()": Peer(make_text_classifier, "#D55E00", "*"),
+    "TextClassifier()": Peer(TextClassifier, "#D55E00", "*"),
     "LogisticRegression": Peer(partial(_tfidf, _LOGISTIC), "#56B4E9", "s"),
     "LogisticRegression, C tuned": Peer(partial(_tfidf, _TUNED), "#0072B2", "o"),
     "LinearSVC": Peer(partial(_tfidf, LinearSVC(random_state=0)), "#CC79A7", "D"),

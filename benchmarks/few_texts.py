@@ -20,15 +20,16 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors
 
 from . import command_line, pages
 from .problems import Texts, read_set, split_texts
 from .processes import in_process
 from .timing import quality, timed
 
-OURS = "make_text_classifier()"
+OURS = "TextClassifier()"
 WITH_VECTORS = f"{OURS} with word vectors"
 WITH_TEXTS = f"{OURS} with the other texts, without labels"
 LOGISTIC = "TF-IDF, LogisticRegression(C=10)"
@@ -56,12 +57,12 @@ def fitter(name: str, vectors: str | None) -> Callable[[Any, Any, NDArray[Any]],
         linear = make_pipeline(features, LogisticRegression(C=10, max_iter=1000))
         return lambda X, y, others: linear.fit(X, y)
     if name == WITH_TEXTS:
-        return lambda X, y, others: make_text_classifier().fit(X, y, unlabeled=others)
+        return lambda X, y, others: TextClassifier().fit(X, y, unlabeled=others)
     if name == WITH_VECTORS:
         assert vectors is not None
         brought = WordVectors.from_file(vectors)
-        return lambda X, y, others: make_text_classifier(word_vectors=brought).fit(X, y)
-    return lambda X, y, others: make_text_classifier().fit(X, y)
+        return lambda X, y, others: TextClassifier(word_vectors=brought).fit(X, y)
+    return lambda X, y, others: TextClassifier().fit(X, y)
 
 
 def measured(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn import TextClassifier
 
 from . import command_line, pages
 from .memory import peak_beyond
@@ -34,7 +34,7 @@ def long_text(kind: str, length: int) -> str:
 def measured(kind: str, length: int) -> dict[str, float]:
     """Return processor seconds and memory of the prediction of a text, in this process."""
     texts = [f"word w{i % 7} w{i % 11}" for i in range(200)]
-    model = make_text_classifier().fit(texts, np.arange(200) % 2)
+    model = TextClassifier().fit(texts, np.arange(200) % 2)
     model.predict_proba(texts[:2])  # imports
     text = long_text(kind, length)
     start = time.process_time()
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(rows[-1], file=sys.stderr, flush=True)
     header = "one text of", "words", "processor seconds", "µs a word", "GB beyond the text"
     notes = (
-        "A `make_text_classifier()` of short texts predicts one long text, on one thread. Time and "
+        "A `TextClassifier()` of short texts predicts one long text, on one thread. Time and "
         "memory grow linearly with the text."
     )
     pages.publish_table("Very long texts", "long_texts", notes, header, rows, options.output)

@@ -10,7 +10,7 @@ from .competitors import COMPETITORS, from_texts
 from .pages import number, page, table
 
 SUMMARY = {
-    "front_end": "make_text_classifier()",
+    "front_end": "TextClassifier()",
     "logistic_tfidf": "TF-IDF of words and pairs, LogisticRegression(C=10)",
     "linear_svc_tfidf": "TF-IDF of words and pairs in two texts or more, LinearSVC",
 }
@@ -29,8 +29,8 @@ _RATIOS: tuple[Any, ...] = (  # what, at most, of what, on what, ours, the other
     ("predict", 1.1, _LINEAR, "problems", "ours", "linear_svc", "predict_seconds"),
     ("calibration error", 1.0, "LogisticRegression on TF-IDF", "problems", *_WEIGHTED, "ece"),
     ("raw text to fitted", 0.25, "CountVectorizer and LogisticRegression", "from_text", *_PLAIN),
-    ("make_text_classifier(), fit", 0.6, _TFIDF, "from_text", *_FRONT, "fit_seconds"),
-    ("make_text_classifier(), predict", 0.5, _TFIDF, "from_text", *_FRONT, "predict_seconds"),
+    ("TextClassifier(), fit", 0.6, _TFIDF, "from_text", *_FRONT, "fit_seconds"),
+    ("TextClassifier(), predict", 0.5, _TFIDF, "from_text", *_FRONT, "predict_seconds"),
 )
 # Okabe and Ito's palette; the shape of the mark says the same, for print and colour-blind readers.
 _MARKS = {
@@ -114,7 +114,7 @@ def _targets(results: dict[str, Any]) -> str:
     rows += [_target(*means, 0.1, mean), _target("memory of a fit", "2 x X", 2.0, memory)]
     for title, name, entries, least in (
         ("accuracy, counts", "ours", counts, _LEAST_ACCURACY),
-        ("accuracy, make_text_classifier()", "front_end", texts, _LEAST_FRONT_END),
+        ("accuracy, TextClassifier()", "front_end", texts, _LEAST_FRONT_END),
     ):
         for problem in least.keys() & entries.keys():
             reached = entries[problem]["competitors"][name]["accuracy"]
@@ -127,7 +127,7 @@ def _targets(results: dict[str, Any]) -> str:
         name: 1e3 * entry["competitors"]["front_end"]["request_seconds"]
         for name, entry in texts.items()
     }
-    rows.append(_target("make_text_classifier(), one text to its class", "1 ms", 1.0, one))
+    rows.append(_target("TextClassifier(), one text to its class", "1 ms", 1.0, one))
     small = results["small_texts"]
     ratio, unit = {"": small["ours"] / small["linear"]}, f"2.5 x {_TFIDF}"
     rows.append(_target("3,000 short texts to fitted, processor time", unit, 2.5, ratio))
@@ -178,7 +178,7 @@ def _from_text(entry: dict[str, Any], titles: dict[str, str]) -> str:
     ]
     few = entry["few"]
     said = (
-        f"make_text_classifier(), {few['n_labels']} labels: accuracy {few['alone']:.4f}, with "
+        f"TextClassifier(), {few['n_labels']} labels: accuracy {few['alone']:.4f}, with "
         f"`unlabeled=` all other texts {few['unlabeled']:.4f}. Vectors of their words take "
         f"{few['seconds']:.3g} s."
     )

@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks import command_line, pages
 from benchmarks.defaults.sets import sources
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn import TextClassifier
 
 SIZES = 30, 100, 300, 1_000
 MOST_UNLABELED, MOST_TEST = 4_000, 1_000
@@ -143,7 +143,7 @@ def measured(
 
     def fit(taught_by: str, model: str, **options: Any) -> dict[str, Any]:
         start = time.process_time()
-        fitted = make_text_classifier().fit(*labelled, **options)
+        fitted = TextClassifier().fit(*labelled, **options)
         return row(taught_by, model, fitted, time.process_time() - start)
 
     yield fit("none", "labels alone")

@@ -22,7 +22,8 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn import TextClassifier
+from sklearn_clsattn.text import WordVectors
 
 from . import command_line, machine, pages, problems
 from .peers import load
@@ -31,7 +32,7 @@ from .teacher import Embedded, embed
 N_TRAINING = 1_000
 N_DRAWS = 3  # of training texts
 SETS = ("imdb", "20news", "agnews", "subj", "trec", "sst2", "banking77")
-OURS, UNLABELED, VECTORS = "make_text_classifier()", "with unlabeled texts", "with word vectors"
+OURS, UNLABELED, VECTORS = "TextClassifier()", "with unlabeled texts", "with word vectors"
 TAUGHT, TEACHER = "taught by MiniLM", "MiniLM, LogisticRegression: the teacher"
 TFIDF = "TF-IDF, LogisticRegressionCV"
 # model2vec, results/README.md of 29 May 2026: percentages in the order of `_METHODS`.
@@ -89,15 +90,15 @@ def scores(
     for X, y, others, X_test, y_test in draws(name, folder):
         models: dict[str, tuple[Any, dict[str, Any]]] = {
             TFIDF: (make_pipeline(TfidfVectorizer(), LogisticRegressionCV()), {}),
-            OURS: (make_text_classifier(), {}),
+            OURS: (TextClassifier(), {}),
         }
         if len(others):
-            models[UNLABELED] = make_text_classifier(), {"unlabeled": others}
+            models[UNLABELED] = TextClassifier(), {"unlabeled": others}
         if vectors is not None:
-            models[VECTORS] = make_text_classifier(word_vectors=vectors), {}
+            models[VECTORS] = TextClassifier(word_vectors=vectors), {}
         if kept is not None and len(others):
             teacher = Embedded(embed(name, np.concatenate([X, others, X_test]), kept))
-            models[TAUGHT] = make_text_classifier(), {"unlabeled": others, "teacher": teacher}
+            models[TAUGHT] = TextClassifier(), {"unlabeled": others, "teacher": teacher}
             models[TEACHER] = teacher, {}
         for title, (model, more) in models.items():
             with warnings.catch_warnings():

@@ -22,10 +22,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.comparison import expected_calibration_error
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 from .competitors import COMPETITORS, Competitor, from_texts
 from .problems import CACHE, Problem, read
@@ -159,8 +159,8 @@ def few_labels(problem: Problem, n_labels: int = 100) -> dict[str, float]:
     X, y = problem.X_train, problem.y_train
     few, others = np.split(np.random.default_rng(0).permutation(len(y)), [n_labels])
     _, seconds = timed(lambda: WordVectors().fit(X))
-    alone = make_text_classifier().fit(X[few], y[few])
-    model = make_text_classifier().fit(X[few], y[few], unlabeled=X[others])
+    alone = TextClassifier().fit(X[few], y[few])
+    model = TextClassifier().fit(X[few], y[few], unlabeled=X[others])
     scores = [float(one.score(problem.X_test, problem.y_test)) for one in (alone, model)]
     return {"n_labels": n_labels, "alone": scores[0], "unlabeled": scores[1], "seconds": seconds}
 

@@ -17,9 +17,9 @@ from typing import Any
 import joblib
 import pandas as pd
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.saving import load_model, save_model
-from sklearn_clsattn.text import make_text_classifier
 
 from . import command_line, pages
 
@@ -49,7 +49,7 @@ def twice(function: Any) -> tuple[float, float]:
 def of_functions(texts: list[str], y: list[str], folder: Path) -> list[list[str]]:
     """Return rows of a fit, of saving and of loading, first calls and second ones, in a process."""
     safe = folder / "model.skops"
-    model = make_text_classifier()
+    model = TextClassifier()
     rows = []
     calls = {
         f"fit of {len(texts):,} texts": lambda: model.fit(texts, y),

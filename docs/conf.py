@@ -217,12 +217,12 @@ MESSAGE = "The sofa is lovely, but a cushion was missing and nobody helped me."
 
 def write_explanation(app: Any) -> None:
     """Write the explanation on the first page, of a model of the package's generated messages."""
+    from sklearn_clsattn import TextClassifier
     from sklearn_clsattn.datasets import load_requests
     from sklearn_clsattn.inspection import explain
-    from sklearn_clsattn.text import make_text_classifier
 
     texts, moods = load_requests(target="mood", return_X_y=True)
-    model = make_text_classifier().fit(texts, moods)
+    model = TextClassifier().fit(texts, moods)
     page = explain(model, [MESSAGE]).to_html(top=4, fragment=True)
     file = HERE.parent / "build" / "live" / "explanation.html"
     file.parent.mkdir(parents=True, exist_ok=True)

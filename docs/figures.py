@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
@@ -34,7 +34,7 @@ from sklearn_clsattn.inspection import (
     TokenImportanceDisplay,
     explain,
 )
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors
 
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
 REVIEW = (  # ours
@@ -69,10 +69,10 @@ def few_labels_figure(texts: Any, labels: Any, path: Path) -> None:
     linear = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10.0))
     models = {
         "with the other texts, without their labels": (
-            make_text_classifier(word_vectors=vectors),
+            TextClassifier(word_vectors=vectors),
             {"color": POSITIVE, "linewidth": 2.2},
         ),
-        "labelled texts alone": (make_text_classifier(), {"color": POSITIVE, "linestyle": "--"}),
+        "labelled texts alone": (TextClassifier(), {"color": POSITIVE, "linestyle": "--"}),
         "TF-IDF, logistic regression": (linear, {"color": NEGATIVE, "linestyle": ":"}),
     }
     sizes = [n for n in (30, 100, 300, 1_000, 3_000, 10_000) if n < len(pool)]
@@ -162,7 +162,7 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
     photograph(review.counterfactual("words").to_html(), folder / "explaining_words.png", 920)
     photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
-    in_context = make_text_classifier().fit(texts, named)
+    in_context = TextClassifier().fit(texts, named)
     review = explain(in_context, [REVIEW], y_true=["bad"])
     opened = review.to_html(top=6).replace('<details class="more">', '<details class="more" open>')
     photograph(opened, folder / "explaining_context.png", 920)
@@ -181,7 +181,7 @@ def report_figure(folder: Path) -> None:
     """The first screen of a report, on generated messages: real reviews are not ours to show."""
     texts, moods = load_requests(target="mood", return_X_y=True)
     report = ModelReport.from_estimator(
-        make_text_classifier(),
+        TextClassifier(),
         texts[2000:],
         moods[2000:],
         X_train=texts[:2000],
@@ -281,7 +281,7 @@ def mean_figure(texts: Any, labels: Any, path: Path) -> None:
 
 def context_figure(texts: Any, labels: Any, path: Path) -> None:
     """Draw the weights of positions and of the words before."""
-    vectorizer = make_text_classifier(characters=None).fit(texts, labels)[0]
+    vectorizer = TextClassifier(characters=None).fit(texts, labels)[0]
     figure, axes = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
     sides = {"start": vectorizer.start_scores_, "end": vectorizer.end_scores_}
     for ax, (side, scores) in zip(axes[:2], sides.items(), strict=True):

@@ -4,7 +4,7 @@ A document's character n-grams are those of its words. Counted document by docum
 nine tenths of all entries. Instead, one matrix has the documents' units (words and word n-grams),
 and the other the columns of each unit. Multiplying by the bags is multiplying by both.
 
-Bags go from :func:`~sklearn_clsattn.text.make_text_classifier`'s vectorizer to its classifier and
+Bags go from the vectorizer of a :class:`~sklearn_clsattn.TextClassifier` to its classifier and
 never leave the package: a vectorizer's public methods return ordinary sparse matrices.
 """
 

@@ -45,6 +45,26 @@ class FitTask:
 
 
 @contextmanager
+def fit_task_with_part(estimator: Any, part: Any, X: Any, y: Any) -> Iterator[None]:
+    """Tell the callbacks of an estimator that its fit begins and ends, those of its part, too.
+
+    The fit of the part is the only subtask.
+    """
+    if not hasattr(estimator, "_init_callback_context"):
+        yield  # scikit-learn before 1.9
+        return
+    data = {"estimator": estimator, "X": X, "y": y}
+    context = estimator._init_callback_context(max_subtasks=1)
+    context.call_on_fit_task_begin(**data)
+    subtask = context.subcontext(task_name=f"fit {type(part).__name__}")
+    with subtask.propagate_callback_context(part):
+        subtask.call_on_fit_task_begin(**data)
+        yield
+        subtask.call_on_fit_task_end(**data)
+    context.call_on_fit_task_end(**data, reconstruction_attributes={})
+
+
+@contextmanager
 def fit_task(
     estimator: Any, X: Any = None, y: Any = None, sample_weight: Any = None, max_iter: int = 0
 ) -> Iterator[FitTask]:

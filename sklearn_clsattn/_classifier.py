@@ -229,7 +229,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             learned, and a token that occurs in no document gets its value from its vector. Only
             directions matter; a row of zeros means no vector. A
             :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` has them as
-            `token_vectors_`; :func:`~sklearn_clsattn.text.make_text_classifier` passes them on.
+            `token_vectors_`; :class:`~sklearn_clsattn.TextClassifier` passes them on.
         classes : array-like of shape (n_classes,), default=None
             Names of the classes in the order of the columns of `y`, if these are probabilities. A
             data frame's columns have names, other columns are named 0, 1, 2, ... Where all

@@ -54,6 +54,10 @@ def validated(
         X = _by_scikit_learn(estimator, X, y, reset)
         check_non_negative(X, estimator)
         return as_csr(X), np.empty(0), np.empty(0)
+    if isinstance(y, Targets):  # which another part of this package has made
+        X = _by_scikit_learn(estimator, X, "no_validation", reset)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return as_csr(X), y.values, weights
     # 1) what y has: probabilities, several labels or one
     has_columns = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
     are_probabilities = has_columns and has_probabilities(y, classes)
@@ -187,7 +191,7 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
         raise ValueError(
             f"X contains texts, such as {first[:40]!r}: expected token counts. Add a vectorizer, "
             f"as in make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()), or use "
-            "sklearn_clsattn.text.make_text_classifier()."
+            "sklearn_clsattn.TextClassifier()."
         )
 
 
@@ -314,6 +318,8 @@ def encode_targets(y: Any, labels: NDArray[Any], classes: ArrayLike | None = Non
     `classes`, or a data frame's columns, name several labels, or classes with probabilities, which
     are then sorted.
     """
+    if isinstance(y, Targets):
+        return y
     if labels.ndim == 1:
         return Targets.from_labels(labels)
     names = np.asarray(column_names(y) if classes is None else list(np.asarray(classes)))

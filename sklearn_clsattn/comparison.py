@@ -30,9 +30,10 @@ from sklearn.utils.validation import (
 )
 
 from ._sklearn import _check_sample_weight
+from ._text_classifier import TextClassifier
 from ._transformer import TokenImportanceTransformer
 from ._validation import encode_labels
-from .text import TokenVectorizer, make_text_classifier
+from .text import TokenVectorizer
 
 __all__ = ["Comparison", "Model", "ModelResult", "compare", "expected_calibration_error"]
 
@@ -336,7 +337,7 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
         "NB-SVM (log-odds + LR)": from_counts(Binarizer(), log_odds, LogisticRegression()),
         "LinearSVC, TF-IDF": from_counts(TfidfTransformer(), LinearSVC(random_state=0)),
     }
-    models = [Model("ClsAttentionClassifier", make_text_classifier(min_df=min_df), kind="ours")]
+    models = [Model("ClsAttentionClassifier", TextClassifier(min_df=min_df), kind="ours")]
     for name, estimator in estimators.items():
         models.append(Model(name, estimator))
     # "prior" predicts the most frequent class, and has a meaningful log loss.

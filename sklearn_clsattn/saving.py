@@ -40,7 +40,7 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.paper.EmbeddingClassifier",
     "sklearn_clsattn.paper.OneStepClassifier",
     "sklearn_clsattn.text.ContextVectorizer",
-    "sklearn_clsattn.text.TextClassifier",
+    "sklearn_clsattn.TextClassifier",
     "sklearn_clsattn.text.TokenVectorizer",
     "sklearn_clsattn.text.WordVectors",
 )
@@ -113,8 +113,8 @@ def save_model(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from sklearn_clsattn.saving import load_model, save_model
-    >>> from sklearn_clsattn.text import make_text_classifier
-    >>> model = make_text_classifier(min_df=1).fit(["good fun", "bad film"], ["pos", "neg"])
+    >>> from sklearn_clsattn import TextClassifier
+    >>> model = TextClassifier().fit(["good fun", "bad film"], ["pos", "neg"])
     >>> with TemporaryDirectory() as folder:
     ...     save_model(model, f"{folder}/model.skops")
     ...     print(load_model(f"{folder}/model.skops").predict(["good film, fun"]))

@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier, paper
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, paper
 from sklearn_clsattn.cli import main as command_line
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer
 
 PATH = Path(__file__).with_name("golden.json")
 N_TOKENS = 40
@@ -321,6 +321,13 @@ def texts(n_texts, n_classes, seed):
     return written, np.array(["good", "bad", "odd"])[labels]
 
 
+class Precise(TextClassifier):
+    """A text classifier whose bags are in double precision."""
+
+    def _new_vectorizer(self):
+        return super()._new_vectorizer().set_params(character_min_df=2, dtype=np.float64)
+
+
 def pipelines():
     """Yield name, fitted pipeline and texts to explain."""
     for n_classes in (2, 3):
@@ -328,7 +335,7 @@ def pipelines():
         asked = [*texts(6, n_classes, 4)[0], ""]
         counts = make_pipeline(TokenVectorizer(), ClsAttentionClassifier(C=1.0))
         usual = make_pipeline(CountVectorizer(ngram_range=(1, 2)), ClsAttentionClassifier(C=2.0))
-        context = make_text_classifier(C=1.0, min_df=1, character_min_df=2, dtype=np.float64)
+        context = Precise(C=1.0, min_df=1)
         for name, model in (("counts", counts), ("pairs", usual), ("context", context)):
             yield f"{name}, {n_classes} classes", model.fit(given, labels), asked
 

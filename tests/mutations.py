@@ -31,10 +31,15 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import MaxAbsScaler
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
+from sklearn_clsattn import (
+    ClsAttentionClassifier,
+    TextClassifier,
+    TokenImportanceTransformer,
+    paper,
+)
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
-from sklearn_clsattn.text import TokenVectorizer, WordVectors, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer, WordVectors
 
 TEXTS = ["a good film", "a bad film", "good fun, really", "bad, dull fun", "dull film"] * 4
 LABELS = ["pos", "neg", "pos", "neg", "neg"] * 4
@@ -52,7 +57,7 @@ def _fitted(*steps):
 
 
 def _in_batches():
-    model = make_text_classifier(min_df=1, C=1.0)
+    model = TextClassifier(min_df=1, C=1.0)
     model.partial_fit(TEXTS[:10], LABELS[:10], classes=sorted(set(LABELS)))
     return model.partial_fit(TEXTS[10:], LABELS[10:])
 
@@ -63,12 +68,12 @@ def _columns():
 
 
 MODELS = {
-    "texts": lambda: make_text_classifier(min_df=1).fit(TEXTS, LABELS),
-    "three classes": lambda: make_text_classifier(min_df=1, C=1.0).fit(TEXTS, TOPICS),
-    "several labels": lambda: make_text_classifier(min_df=1, C=1.0).fit(TEXTS, SEVERAL),
-    "word vectors": lambda: make_text_classifier(
-        min_df=1, token_vectors_scale=1.0, characters=None
-    ).fit(TEXTS, LABELS, unlabeled=TEXTS),
+    "texts": lambda: TextClassifier(min_df=1).fit(TEXTS, LABELS),
+    "three classes": lambda: TextClassifier(min_df=1, C=1.0).fit(TEXTS, TOPICS),
+    "several labels": lambda: TextClassifier(min_df=1, C=1.0).fit(TEXTS, SEVERAL),
+    "word vectors": lambda: TextClassifier(min_df=1, token_vectors_scale=1.0, characters=None).fit(
+        TEXTS, LABELS, unlabeled=TEXTS
+    ),
     "batches": _in_batches,
     "counts": lambda: _fitted(TokenVectorizer(), ClsAttentionClassifier(C=1.0)),
     "one step": lambda: _fitted(TokenVectorizer(), paper.OneStepClassifier(max_iter=5)),

@@ -212,6 +212,6 @@ def test_pages_have_every_target_and_the_place_of_the_table():
         "small_texts": {"ours": 3.0, "linear": 1.0, "explained": 1.5},
     }
     page = report.markdown(results)
-    assert "| **make_text_classifier()** | **0.9300 (1)** |" in report.summary_table(results)
+    assert "| **TextClassifier()** | **0.9300 (1)** |" in report.summary_table(results)
     assert "| fit, C chosen | at most 1 x LinearSVC | imdb_bigrams 1.00 | met |" in page
     assert "| fit, C given | at most 0.7 x LinearSVC | imdb_bigrams 1.00 | **missed** |" in page

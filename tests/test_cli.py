@@ -23,12 +23,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_clsattn import comparison
+from sklearn_clsattn import TextClassifier, comparison
 from sklearn_clsattn.cli import commands, main
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model
-from sklearn_clsattn.text import make_text_classifier
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a POSIX system is needed")
 
@@ -251,7 +250,7 @@ def test_round_trip(frame, tmp_path, run, name, encoding, form):
     assert said == (0, "", "")
     read = pd.read_csv(predictions)
     pipeline, texts = joblib.load(model), frame["text"].to_numpy()
-    assert str(pipeline) == str(make_text_classifier(C=1.0, min_df=2, normalize=form))
+    assert str(pipeline) == str(TextClassifier(C=1.0, min_df=2, normalize=form))
     assert read.columns.tolist() == [*frame, "prediction", "probability_0", "probability_1"]
     np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
@@ -301,7 +300,7 @@ def test_missing_cells_stay_empty(model, tmp_path, run):
 def test_predictions_of_several_labels(frame, data, tmp_path, run):
     often = np.arange(len(frame)) % 4 > 0  # of which texts say nothing
     labels = np.stack([frame["label"], often], axis=1)
-    pipeline = make_text_classifier(C=1.0).fit(frame["text"], labels)
+    pipeline = TextClassifier(C=1.0).fit(frame["text"], labels)
     joblib.dump(pipeline, tmp_path / "several.joblib")
     read = pd.read_csv(io.StringIO(run("predict", tmp_path / "several.joblib", data)[1]))
     assert read["prediction"].tolist() == list(map(str, pipeline.predict(frame["text"]).tolist()))
@@ -384,7 +383,7 @@ def test_explain_shows_the_first_texts_of_a_file(data, model, run):
 
 def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
     labels = np.stack([frame["label"], 1 - frame["label"]], axis=1)
-    pipeline = make_text_classifier(C=1.0).fit(frame["text"], labels)
+    pipeline = TextClassifier(C=1.0).fit(frame["text"], labels)
     joblib.dump(pipeline, tmp_path / "several.joblib")
     text = frame["text"][0]
     said = ("explain", tmp_path / "several.joblib", "--say", text, "--target", "1")
@@ -398,7 +397,7 @@ def test_explain_shows_one_of_three_classes(tmp_path, run):
     texts, y = make_token_classification(
         n_samples=90, n_classes=3, n_irrelevant=20, as_text=True, random_state=0
     )
-    pipeline = make_text_classifier(C=1.0).fit(texts, y)
+    pipeline = TextClassifier(C=1.0).fit(texts, y)
     joblib.dump(pipeline, tmp_path / "three.joblib")
     said = ("explain", tmp_path / "three.joblib", "--say", texts[0])
     explanation = explain(pipeline, texts[:1])
@@ -483,7 +482,7 @@ def test_no_test_set(data, tmp_path, refused):
 def test_no_model_of_texts(data, tmp_path, refused):
     path = put(tmp_path / "other", pickle.dumps({"a": 1}))
     assert "contains a dict" in refused("predict", path, data)
-    joblib.dump(make_text_classifier(), path)
+    joblib.dump(TextClassifier(), path)
     assert "clsattn: This TextClassifier instance is not fitted" in refused("predict", path, data)
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)

@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.comparison import (
     Model,
     ValidationFolds,
@@ -26,7 +26,6 @@ from sklearn_clsattn.comparison import (
 )
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
-from sklearn_clsattn.text import make_text_classifier
 
 NAIVE = Model("nb", make_pipeline(CountVectorizer(ngram_range=(1, 2)), MultinomialNB()))
 
@@ -63,7 +62,7 @@ def test_every_model_has_its_own_features_and_scikit_learns_measurements(reviews
     scaled = make_pipeline(counts, TfidfTransformer(sublinear_tf=True))
     search = LogisticRegression(C=best_c(scaled.fit_transform(train), y), max_iter=1000)
     by_hand = {
-        "ClsAttentionClassifier": make_text_classifier(),
+        "ClsAttentionClassifier": TextClassifier(),
         "LogisticRegression, tuned": make_pipeline(scaled, search),
         "LogisticRegression, defaults": tfidf,
         "MultinomialNB": make_pipeline(counts, MultinomialNB()),
@@ -182,7 +181,7 @@ def test_errors():
 
 def test_words_with_their_characters_are_one_token(reviews):
     train, y, test, y_test = reviews
-    model = make_text_classifier().fit(train, y)
+    model = TextClassifier().fit(train, y)
     terms = explain(model, test).to_frame().query("kind == 'token'")
     added = terms.pivot_table("contribution", "document", "token", fill_value=0)
     tokens = ModelReport.from_estimator(model, test, y_test).tokens

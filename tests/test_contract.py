@@ -29,14 +29,14 @@ from sklearn.tests.metadata_routing_common import assert_request_is_empty
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
-from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import (
-    ContextVectorizer,
-    TokenVectorizer,
-    WordVectors,
-    make_text_classifier,
+from sklearn_clsattn import (
+    ClsAttentionClassifier,
+    TextClassifier,
+    TokenImportanceTransformer,
+    paper,
 )
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, WordVectors
 
 OneStep, Embedding = paper.OneStepClassifier, paper.EmbeddingClassifier
 Network = paper.AttentionNetworkClassifier
@@ -337,7 +337,7 @@ def with_weight(value):
 
 X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
-ARE_TEXTS = r"X contains texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
+ARE_TEXTS = r"X contains texts.*make_pipeline\(CountVectorizer\(\).*TextClassifier"
 MISSING = np.array(["ham", "spam"], dtype=object)[Y]
 MISSING[7] = None
 BAD_FITS = {
@@ -515,7 +515,7 @@ def test_pickled_models_of_one_layer_predict_where_there_is_no_torch(tmp_path):
     fits = [(new(name).fit(X, y), X) for name in names for X, y in problems]
     fits.append((ClsAttentionClassifier(C=1.0).partial_fit(X, Y, [0, 1]), X))
     path, written = tmp_path / "models.pickle", tmp_path / "answers.pickle"
-    reader = make_text_classifier(min_df=1).fit(REVIEWS, MOODS)
+    reader = TextClassifier(min_df=1).fit(REVIEWS, MOODS)
     path.write_bytes(pickle.dumps((fits, reader, REVIEWS[:3])))
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH, path, written], check=True, timeout=120)
     (proba, terms), *every = pickle.loads(written.read_bytes())
@@ -535,20 +535,15 @@ MOODS = np.array(3 * (["pos"] * 4 + ["neg"] * 4))
 
 
 def test_texts_in_any_container_are_read_alike():
-    model = make_text_classifier(min_df=1).fit(REVIEWS, MOODS)
-    expected = model[:-1].transform(REVIEWS).toarray()
+    model = ContextVectorizer().fit(REVIEWS, MOODS)
+    expected = model.transform(REVIEWS).toarray()
     for made_of in (np.array, pd.Series, tuple, lambda texts: np.array(texts, dtype=object)):
         texts = made_of(REVIEWS)
         other = clone(model).fit(texts, MOODS)
-        assert_array_equal(other[:-1].transform(texts).toarray(), expected)
-    alone = [model[:-1].transform([text]).toarray() for text in REVIEWS]
+        assert_array_equal(other.transform(texts).toarray(), expected)
+    alone = [model.transform([text]).toarray() for text in REVIEWS]
     assert_array_equal(np.vstack(alone), expected)
-    assert not model[:-1].transform(["", " \n", "zzz"]).toarray().any()
-
-
-def test_an_unknown_parameter_of_a_text_classifier():
-    with pytest.raises(TypeError, match=r"'min_d': expected one of C, .*, lowercase, .*, min_df, "):
-        make_text_classifier(min_d=3)
+    assert not model.transform(["", " \n", "zzz"]).toarray().any()
 
 
 # Among scikit-learn's

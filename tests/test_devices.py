@@ -17,9 +17,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn._core.threads import ThreadLimit, in_background, in_threads
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 
 def output_that(watch):
@@ -46,7 +46,7 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
     monkeypatch.setattr(sys, "stdout", watch)
     with threadpool_limits(2, "blas"):
         before = blas_threads()
-        make_text_classifier(min_df=1, verbose=1).fit(["so good", "so bad"] * 9, [0, 1] * 9)
+        TextClassifier(min_df=1, verbose=1).fit(["so good", "so bad"] * 9, [0, 1] * 9)
         assert seen
         assert all(one == (1, {1}) for one in seen)
         assert (torch.get_num_threads(), blas_threads()) == (8, before)
@@ -132,8 +132,8 @@ def test_texts_are_counted_alike_with_any_number_of_threads(eight_threads):
     matrices = []
     for n_threads in (1, 3):
         torch.set_num_threads(n_threads)
-        model = make_text_classifier()
-        matrices.append((model[:-1].fit_transform(texts, y), model[0].transform(texts[::-1])))
+        model = ContextVectorizer()
+        matrices.append((model.fit_transform(texts, y), model.transform(texts[::-1])))
         assert torch.get_num_threads() == n_threads
     for one, other in zip(*matrices, strict=True):
         assert (one != other).nnz == 0
@@ -141,7 +141,7 @@ def test_texts_are_counted_alike_with_any_number_of_threads(eight_threads):
 
 WITHOUT_PYTORCH = """
 import sys
-from sklearn_clsattn.text import TokenVectorizer
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
 counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(texts)
 assert "torch" not in sys.modules
@@ -277,7 +277,7 @@ def test_pytorch_keeps_its_threads_where_it_is_loaded_during_a_fit():
 AFTER_THE_LAST_LINE = """
 import atexit
 import threading
-from sklearn_clsattn.text import TokenVectorizer
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
 def count():
     print(TokenVectorizer().fit_transform(texts).shape[0], flush=True)

@@ -25,13 +25,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.inspection import explain, word_search
 from sklearn_clsattn.inspection.edited_text import EditableDocument, delete_spans, word_spans
 from sklearn_clsattn.inspection.formatting import percent
 from sklearn_clsattn.inspection.word_search import REACHED, fewest_words
 from sklearn_clsattn.paper import OneStepClassifier
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer
 
 N_TEXTS = 100
 PIECES = [
@@ -178,16 +178,16 @@ DATA = {
     ),
 }
 PIPELINES = {
-    "front end": make_text_classifier(C=1.0, min_df=1),
-    "front end, words alone": make_text_classifier(C=1.0, characters=None),
-    "front end, without context": make_text_classifier(C=1.0, context=False),
-    "front end, single words": make_text_classifier(C=1.0, ngram_range=(1, 1)),
-    "front end, case": make_text_classifier(C=1.0, lowercase=False, min_df=1),
-    "front end, tokenizer": make_text_classifier(C=1.0, tokenizer=str.split),
-    "front end, pattern": make_text_classifier(C=1.0, token_pattern=r"\S+"),
-    "front end, CJK": make_text_classifier(C=1.0, min_df=1),
-    "three classes": make_text_classifier(min_df=1),
-    "several labels": make_text_classifier(C=1.0, min_df=1),
+    "front end": TextClassifier(C=1.0, min_df=1),
+    "front end, words alone": TextClassifier(C=1.0, characters=None),
+    "front end, without context": TextClassifier(C=1.0, context=False),
+    "front end, single words": TextClassifier(C=1.0, ngram_range=(1, 1)),
+    "front end, case": TextClassifier(C=1.0, lowercase=False, min_df=1),
+    "front end, tokenizer": TextClassifier(C=1.0, tokenizer=str.split),
+    "front end, pattern": TextClassifier(C=1.0, token_pattern=r"\S+"),
+    "front end, CJK": TextClassifier(C=1.0, min_df=1),
+    "three classes": TextClassifier(min_df=1),
+    "several labels": TextClassifier(C=1.0, min_df=1),
     "fast counts": make_pipeline(TokenVectorizer(), classifier()),
     "pairs": make_pipeline(CountVectorizer(ngram_range=(1, 2)), classifier()),
     "pairs and triples": make_pipeline(CountVectorizer(ngram_range=(2, 3), min_df=2), classifier()),

@@ -20,9 +20,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from test_contract import CLASSIFIERS, OURS, odd_layouts
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -242,7 +241,7 @@ def test_bad_documents_and_arguments_are_refused():
 def test_texts_that_are_no_unicode():
     """Bytes that were read with errors="surrogateescape" are tokens like others."""
     texts = ["a good film \ud800", "a bad film", "good fun, really \udcff", "bad, dull fun"] * 4
-    model = make_text_classifier(min_df=1, C=1.0).fit(texts, ["good", "bad"] * 8)
+    model = TextClassifier(min_df=1, C=1.0).fit(texts, ["good", "bad"] * 8)
     explanation = explain(model, ["a good film \ud800", "so \udcffbad"])
     frame = explanation.to_frame()
     assert "\ud800" in set(frame["token"])

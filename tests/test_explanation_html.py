@@ -12,10 +12,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 import sklearn_clsattn
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -148,7 +147,7 @@ def test_all_words_to_delete_are_named(n_classes):
     texts, y = make_token_classification(
         90, n_classes=n_classes, as_text=True, flip_y=0.1, random_state=0
     )
-    model = make_text_classifier(C=1.0).fit(texts, y)
+    model = TextClassifier(C=1.0).fit(texts, y)
     explanation = explain(model, [" ".join(texts[:30]), *texts[:5]])
     for one, found in zip(explanation, explanation.counterfactual("words"), strict=True):
         html = Page(one.to_html()).words().partition("Details")[0]

@@ -102,8 +102,7 @@ try:
 except SystemExit:
     pass
 assert not {"torch", "pandas", "sklearn", "rich"} & {*sys.modules}
-from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 assert not {"torch", "matplotlib", "jinja2", "sklearn_clsattn.inspection"} & {*sys.modules}
 assert not {"sklearn.linear_model", "sklearn.ensemble", "sklearn.model_selection"} & {*sys.modules}
 """

@@ -11,9 +11,9 @@ import pytest
 from helpers import data, refused
 from numpy.testing import assert_array_equal
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer
 
 X, Y = data(2, n_documents=20)
 TEXTS = [f"{'good' if label else 'bad'} film number {number % 7}" for number, label in enumerate(Y)]
@@ -68,7 +68,7 @@ LEARNERS = {
     "batches": lambda y: ClsAttentionClassifier(C=1.0).partial_fit(X, y, classes=y),
     "transformer": lambda y: TokenImportanceTransformer().fit(X, y),
     "vectorizer": lambda y: ContextVectorizer().fit(TEXTS, y),
-    "text classifier": lambda y: make_text_classifier(C=1.0).fit(TEXTS, y),
+    "text classifier": lambda y: TextClassifier(C=1.0).fit(TEXTS, y),
 }
 ANY_COLUMN = "ignore:A column-vector y was passed"
 
@@ -148,8 +148,8 @@ def test_label_issues_keep_the_names_of_documents():
     "make", [pa.array, series("string[pyarrow]"), polars_series, series("string")]
 )
 def test_texts_in_any_column(make):
-    model = make_text_classifier(C=1.0).fit(make(TEXTS), Y)
-    expected = make_text_classifier(C=1.0).fit(TEXTS, Y)
+    model = TextClassifier(C=1.0).fit(make(TEXTS), Y)
+    expected = TextClassifier(C=1.0).fit(TEXTS, Y)
     assert_array_equal(model.predict_proba(make(TEXTS)), expected.predict_proba(TEXTS))
     refused(r"position 2 is .*: remove it and its label", model.predict, make([*TEXTS[:2], None]))
 
@@ -157,8 +157,8 @@ def test_texts_in_any_column(make):
 def test_the_first_batch_names_the_classes():
     message = r"first call to partial_fit needs all labels.*classes=\[\.\.\.\]"
     refused(message, ClsAttentionClassifier().partial_fit, X, Y)
-    reader = make_text_classifier()
+    reader = TextClassifier()
     refused(message, reader.partial_fit, TEXTS, Y)
-    assert not hasattr(reader[0], "vocabulary_")
+    assert not hasattr(reader, "vectorizer_")
     model = ClsAttentionClassifier(C=1.0).partial_fit(X, Y, classes=[0, 1])
     assert model.partial_fit(X, Y).classes_.tolist() == [0, 1]

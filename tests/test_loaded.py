@@ -19,9 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_clsattn import _unpacked
+from sklearn_clsattn import TextClassifier, _unpacked
 from sklearn_clsattn.saving import load_model, save_model
-from sklearn_clsattn.text import make_text_classifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 TEXTS, LABELS = mutations.TEXTS, mutations.LABELS
@@ -103,7 +102,7 @@ PLANTED = {
 
 @pytest.fixture(scope="module")
 def text_model():
-    return make_text_classifier(min_df=1, C=1.0, token_vectors_scale=1.0).fit(
+    return TextClassifier(min_df=1, C=1.0, token_vectors_scale=1.0).fit(
         TEXTS, LABELS, unlabeled=TEXTS
     )
 

@@ -8,14 +8,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
 from sklearn_clsattn.inspection import ModelReport, explain, label_issues
-from sklearn_clsattn.text import (
-    ContextVectorizer,
-    TokenVectorizer,
-    WordVectors,
-    make_text_classifier,
-)
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, WordVectors
 
 TEXTS = ["a good film", "a bad film", "good fun, really", "bad, dull fun", "dull film"] * 4
 LABELS = ["pos", "neg", "pos", "neg", "neg"] * 4
@@ -39,7 +34,7 @@ DOCUMENTS = {
     "one missing": ([*TEXTS[:-1], None], "position 19 is None: remove it"),
 }
 LEARNERS = {
-    "text classifier": lambda X: make_text_classifier(C=1.0).fit(X, _labels(X)),
+    "text classifier": lambda X: TextClassifier(C=1.0).fit(X, _labels(X)),
     "context": lambda X: ContextVectorizer().fit(X, _labels(X)),
     "tokens": lambda X: TokenVectorizer().fit_transform(X),
     "vectors": lambda X: WordVectors(min_df=1).fit(X),
@@ -87,7 +82,7 @@ def test_swapped_texts_and_labels(name, vectorizer):
     X, y = SWAPPED[name]
     counted = make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0))
     refused("X and y seem to be swapped: y is texts", counted.fit, X, y)
-    refused("X and y seem to be swapped", make_text_classifier().fit, X, y)
+    refused("X and y seem to be swapped", TextClassifier().fit, X, y)
 
 
 @pytest.mark.parametrize("y", [COUNTS, COUNTS.toarray()])
@@ -110,7 +105,7 @@ def test_what_is_not_swapped(y):
 
 
 def test_documents_of_one_class_have_no_label_issues():
-    model = make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
+    model = TextClassifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
     one_class = [text for text, label in zip(TEXTS, LABELS, strict=True) if label == "pos"]
     message = r"all labels in y are 'pos'.*all training documents"
     refused(message, label_issues, model, one_class, ["pos"] * len(one_class))
@@ -118,7 +113,7 @@ def test_documents_of_one_class_have_no_label_issues():
 
 @pytest.mark.parametrize("wrong", [None, 3])
 def test_what_is_explained_and_reported_is_documents(wrong):
-    model = make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
+    model = TextClassifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
     message = "expected a sequence of documents"
     refused(message, explain, model, wrong)
     refused(message, ModelReport.from_estimator, model, wrong, LABELS)

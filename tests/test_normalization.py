@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import TextClassifier as make
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.token_positions import cut
 from sklearn_clsattn.text import (
@@ -24,7 +25,6 @@ from sklearn_clsattn.text import (
     TokenVectorizer,
     WordVectors,
 )
-from sklearn_clsattn.text import make_text_classifier as make
 from sklearn_clsattn.text._graphemes import cluster_starts
 from sklearn_clsattn.text._normalization import _IGNORABLE, aligned, normalized
 
@@ -297,10 +297,10 @@ def test_word_vectors_have_normal_words(tmp_path):
     learned = WordVectors(2, min_df=1).fit(["don’t go", "don't stay", "cafe\u0301 go", "CAFÉ stay"])
     assert sorted(learned.words_) == ["café", "don't", "go", "stay"]
     model = make(word_vectors=plain, normalize=None).fit(["don’t Straße", "fine"], [0, 1])
-    assert {"don’t", "straße"} <= set(model[0].word_vectors_.words_)
+    assert {"don’t", "straße"} <= set(model.vectorizer_.word_vectors_.words_)
     more = ["don’t go", "so fine"] * 3
     model = make(word_vectors=plain, normalize=None).fit(["don’t", "fine"], [0, 1], unlabeled=more)
-    assert "don’t" in model[0].word_vectors_.words_  # beside learned vectors, too
+    assert "don’t" in model.vectorizer_.word_vectors_.words_  # beside learned vectors, too
 
 
 @pytest.mark.parametrize(
@@ -364,8 +364,8 @@ def stems(text):
 def test_tokenizers():
     texts, labels = ["goodbad  ok", "badbad ok", "good goo", "bad bad"] * 3, [1, 0, 1, 0] * 3
     model = make(tokenizer=two_by_two).fit(texts, labels)
-    assert {"go", "od", "go od"} <= set(model[0].vocabulary_)
-    found = model[0].occurrences("Goodbad  ok")
+    assert {"go", "od", "go od"} <= set(model.vectorizer_.vocabulary_)
+    found = model.vectorizer_.occurrences("Goodbad  ok")
     singles = [term for term in found.terms if " " not in term]
     spans = zip(found.starts, found.stops, strict=True)
     assert singles[:3] == ["go", "od", "ba"]
@@ -392,7 +392,7 @@ def test_a_tokenizer_may_find_tokens_in_an_empty_text(text):
 def test_vectors_have_the_words_of_the_tokenizer():
     texts, labels = ["goodbad  ok", "badbad ok"] * 6, [1, 0] * 6
     model = make(tokenizer=two_by_two).fit(texts, labels, unlabeled=texts * 2)
-    assert "go" in model[0].word_vectors_.words_
+    assert "go" in model.vectorizer_.word_vectors_.words_
     given = make(word_vectors=WordVectors(2, tokenizer=stems)).fit(texts, labels)
     assert "ok_" in given[0].word_vectors_.words_
 

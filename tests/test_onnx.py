@@ -9,10 +9,10 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.saving import to_onnx
-from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer
 
 skl2onnx = pytest.importorskip("skl2onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -51,9 +51,9 @@ def test_counts_and_weights(n_classes, parameters, scale):
 def test_words_without_context(lowercase):
     texts, y = load_requests(return_X_y=True)
     plain = {"context": False, "characters": None, "normalize": None, "lowercase": lowercase}
-    model = make_text_classifier(**plain).fit(texts[:600], y[:600])
+    model = TextClassifier(**plain).fit(texts[:600], y[:600])
     check(model, texts[600:700], texts=texts[600:700])
-    chinese = make_text_classifier(**plain).fit(["好 film", "bad"], [0, 1])
+    chinese = TextClassifier(**plain).fit(["好 film", "bad"], [0, 1])
     refused("scripts such as Chinese", to_onnx, chinese)
 
 
@@ -95,7 +95,7 @@ def test_texts(vectorizer):
 
 def test_vectorizers_without_a_counterpart():
     for vectorizer, message in [
-        (make_text_classifier(min_df=1)[0], "context, characters and normalize"),
+        (TextClassifier(min_df=1)[0], "context, characters and normalize"),
         (TfidfVectorizer(sublinear_tf=True), "skl2onnx computes"),
         (CountVectorizer(analyzer="char_wb"), "analyzer="),
         (CountVectorizer(stop_words=["a"]), "stop_words="),

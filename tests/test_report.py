@@ -24,11 +24,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.comparison import ValidationFolds
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, label_issues
-from sklearn_clsattn.text import make_text_classifier
 
 
 def texts_and_labels(n_classes=2, n=120, labels=None):
@@ -50,11 +49,11 @@ def made(request):
         LogisticRegression(max_iter=1000), {"C": [1, 10, 100]}, cv=ValidationFolds(5)
     )
     tuned = make_pipeline(counts, TfidfTransformer(sublinear_tf=True), search)
-    return parts, report, make_text_classifier().fit(*parts[:2]), tuned.fit(*parts[:2])
+    return parts, report, TextClassifier().fit(*parts[:2]), tuned.fit(*parts[:2])
 
 
 def report_of(train, y, test, y_test, estimator=None, **parameters):
-    estimator = estimator or make_text_classifier()
+    estimator = estimator or TextClassifier()
     return ModelReport.from_estimator(
         estimator, test, y_test, X_train=train, y_train=y, **parameters
     )

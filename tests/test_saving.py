@@ -21,12 +21,12 @@ from sklearn.pipeline import make_pipeline
 from test_interruption import CASES
 
 import sklearn_clsattn
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.importance import overall_importance
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import TRUSTED_TYPES, load_model, save_model
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer
 
 TEXTS, LABELS = ["a good film", "a bad film", "good fun"] * 2, ["pos", "neg", "pos"] * 2
 
@@ -117,7 +117,7 @@ def test_the_trusted_types_are_the_public_estimators():
         for name in module.__all__
         if hasattr(getattr(module, name), "get_params")
     }
-    assert found | {"sklearn_clsattn.text.TextClassifier"} == set(TRUSTED_TYPES)
+    assert found | {"sklearn_clsattn.TextClassifier"} == set(TRUSTED_TYPES)
 
 
 @pytest.mark.parametrize("kind", ["search", "tokenizer"])
@@ -194,7 +194,7 @@ def test_versions_are_saved_and_compared(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def requests_model():
     texts, y = load_requests(return_X_y=True)
-    return make_text_classifier().fit(texts[:1000], y[:1000], unlabeled=texts[1000:]), texts, y
+    return TextClassifier().fit(texts[:1000], y[:1000], unlabeled=texts[1000:]), texts, y
 
 
 @pytest.mark.parametrize("suffix", ["skops", "joblib"])
@@ -225,8 +225,8 @@ def test_smaller_files(tmp_path, suffix, requests_model):
 
 KEPT = {
     "counts": lambda: make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=1.0)),
-    "without gates": lambda: make_text_classifier(C=1.0, min_df=1, context=False),
-    "with gates": lambda: make_text_classifier(C=1.0, min_df=1),
+    "without gates": lambda: TextClassifier(C=1.0, min_df=1, context=False),
+    "with gates": lambda: TextClassifier(C=1.0, min_df=1),
 }
 
 

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.terms import DocumentText
 from sklearn_clsattn.inspection.token_positions import cut, locate
-from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer
 
 # Characters whose lower case or accent-free form has another length, or depends on others.
 AWKWARD = "aBé İıßẞΣσςΑﬁŉǰ½①Ǆ한가각\u0301\u0327\u200d\u00ad日本語😀_-'’.!\n\t\r\u2028אבІ"
@@ -97,11 +98,11 @@ TEXTS, LABELS = make_token_classification(
     80, n_relevant_per_class=6, n_irrelevant=40, document_length=8, as_text=True, random_state=0
 )
 WORDS = sorted({word for text in TEXTS[:8] for word in text.split()})
-MODEL = make_text_classifier().fit(TEXTS, LABELS)
-BIGRAMS = make_text_classifier(ngram_range=(2, 3), characters=(1, 3), token_pattern="[a-zé]+")
+MODEL = TextClassifier().fit(TEXTS, LABELS)
+BIGRAMS = TextClassifier(ngram_range=(2, 3), characters=(1, 3), token_pattern="[a-zé]+")
 MODELS = [
     MODEL,
-    make_text_classifier(characters=None).fit(TEXTS, np.arange(80) % 3),
+    TextClassifier(characters=None).fit(TEXTS, np.arange(80) % 3),
     BIGRAMS.fit([f"{text} É so so" for text in TEXTS], LABELS),
 ]
 
@@ -119,7 +120,7 @@ documents = st.lists(
 @example(f"İ{WORDS[0]} İ İ {WORDS[0]}. {WORDS[0]}", MODEL)
 def test_occurrences_and_segments_add_up_to_the_decision(text, model):
     explanation = explain(model, [text])
-    found = model[0].occurrences(text)
+    found = model.vectorizer_.occurrences(text)
     number = {token: at for at, token in enumerate(explanation.tokens.tolist())}
     at = np.array([number[term] for term in found.terms.tolist()], dtype=int)
     share = found.weights / np.bincount(at, found.weights, len(number))[at]
@@ -167,8 +168,8 @@ def test_a_word_is_one_row_with_its_characters():
     assert 0 < abs(frame.loc[known, "own_contribution"]) < abs(frame.loc[known, "contribution"])
     assert_allclose(frame["contribution"].sum(), explanation.decision[0, 0], rtol=1e-12)
     # The word's own part is the attention of its own column times that column's value.
-    X = MODEL[0].transform([f"{known}, {unknown} {known.upper()}"])
-    column = MODEL[0].vocabulary_[known]
+    X = MODEL.vectorizer_.transform([f"{known}, {unknown} {known.upper()}"])
+    column = MODEL.vectorizer_.vocabulary_[known]
     own = MODEL[-1].contributions(X)[0, column]
     assert_allclose(frame.loc[known, "own_contribution"], own, rtol=1e-6)
     said = explanation.to_text(color=False, width=100, top=100)

@@ -11,15 +11,13 @@ import scipy.sparse as sp
 from helpers import data, put, refused
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import WordVectors, _word_vectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors, _word_vectors
 
 REQUESTS = load_requests()
 TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
@@ -189,10 +187,8 @@ def test_what_is_wrong_is_said(tmp_path):
     refused("got list", WordVectors.from_mapping, [1], error=TypeError)
     refused("finite vectors", WordVectors.from_mapping, {"a": [np.inf]})
     refused("'zzz' has no vector", VECTORS.most_similar, "zzz")
-    unfitted = make_text_classifier(word_vectors=WordVectors())
+    unfitted = TextClassifier(word_vectors=WordVectors())
     refused("Only 0 words occur in at least 3 texts", unfitted.fit, ["a", "b"], [0, 1])
-    brought = make_text_classifier(word_vectors=VECTORS)
-    refused("which partial_fit does not support", brought.partial_fit, TEXTS[:20], TOPICS[:20])
     path = put(tmp_path / "broken.txt", "a 1 2\nb 1\n")
     message = r"line 2 of .* has 1 numbers after .* expected 2"
     refused(message, WordVectors.from_file, path)
@@ -206,34 +202,28 @@ def test_what_is_wrong_is_said(tmp_path):
 def test_few_labels_and_many_texts():
     texts, y = REVIEWS[:30], RATINGS[:30]
     vectors = WordVectors(n_components=20).fit(REVIEWS)
-    plain = make_text_classifier().fit(texts, y)
-    brought = make_text_classifier(word_vectors=vectors).fit(texts, y)
-    learned = make_text_classifier().fit(texts, y, unlabeled=REVIEWS[30:])
-    with config_context(enable_metadata_routing=True):
-        routed = GridSearchCV(make_text_classifier(), {"classifier__C": ["auto"]}, cv=2)
-        routed.fit(texts, y, unlabeled=REVIEWS[30:])
-    assert_array_equal(routed.predict_proba(REVIEWS), learned.predict_proba(REVIEWS))
+    plain = TextClassifier().fit(texts, y)
+    brought = TextClassifier(word_vectors=vectors).fit(texts, y)
+    learned = TextClassifier().fit(texts, y, unlabeled=REVIEWS[30:])
     own = WordVectors(n_components=5)
-    other = make_text_classifier(word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])
-    assert other[0].word_vectors_.vectors_.shape[1] == 5
+    other = TextClassifier(word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])
+    assert other.vectorizer_.word_vectors_.vectors_.shape[1] == 5
     assert not hasattr(own, "vectors_")
-    assert plain[0].word_vectors_ is None
+    assert plain.vectorizer_.word_vectors_ is None
     for model in (brought, learned):
         assert model.score(REVIEWS[30:], RATINGS[30:]) > plain.score(REVIEWS[30:], RATINGS[30:])
-        assert set(model[0].word_vectors_.words_) <= set(model[0].vocabulary_)
-    both = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
-    both.fit(texts, y, unlabeled=REVIEWS[30:])
-    assert both[0].word_vectors_.vectors_.shape[1] == 70
+        assert set(model.vectorizer_.word_vectors_.words_) <= set(model.vectorizer_.vocabulary_)
+    both = TextClassifier(word_vectors=vectors).fit(texts, y, unlabeled=REVIEWS[30:])
+    assert both.vectorizer_.word_vectors_.vectors_.shape[1] == 70
     assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
 
 
 @pytest.mark.parametrize("characters", [None, (2, 3)])
 def test_explanations_say_what_comes_from_vectors(characters):
     vectors = {"great": [1, 0.1], "terrific": [1, 0.2], "awful": [-1, 0.1], "dire": [-1, 0.2]}
-    model = make_text_classifier(
+    model = TextClassifier(
         word_vectors=WordVectors.from_mapping(vectors),
         characters=characters,
-        token_vectors_scale=2.0,
         C=1.0,
     ).fit(["great fun", "a great film", "awful film", "awful and long"] * 5, list("ppnn") * 5)
     explanation = explain(model, ["a terrific film"])

@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
+from sklearn_clsattn.text import ContextVectorizer
 
 from .sets import FEW, SIZES
 
@@ -54,7 +54,7 @@ def _ours(make: Any = ClsAttentionClassifier, **parameters: Any) -> Variant:
     return Variant(partial(make, **parameters))
 
 
-_text = partial(_ours, make_text_classifier)
+_text = partial(_ours, TextClassifier)
 
 
 def _with(name: str, value: Any, make: Any = ClsAttentionClassifier) -> Variant:
@@ -107,9 +107,9 @@ QUESTIONS = {
         "How carefully is C searched for few documents?",
         {
             "4 folds up to 500 documents": _text(),
-            "4 folds up to 1,000": _with("choose_c.ENOUGH_DOCUMENTS", 4_000, make_text_classifier),
-            "4 folds up to 250": _with("choose_c.ENOUGH_DOCUMENTS", 1_000, make_text_classifier),
-            "tolerance of 0.03": _with("choose_c.SEARCH_TOL", 0.03, make_text_classifier),
+            "4 folds up to 1,000": _with("choose_c.ENOUGH_DOCUMENTS", 4_000, TextClassifier),
+            "4 folds up to 250": _with("choose_c.ENOUGH_DOCUMENTS", 1_000, TextClassifier),
+            "tolerance of 0.03": _with("choose_c.SEARCH_TOL", 0.03, TextClassifier),
         },
         texts=True,
         sizes=(300, 1_000, 2_000),
@@ -158,12 +158,12 @@ QUESTIONS = {
     "few": Question(
         "What holds for few documents?",
         {
-            "make_text_classifier()": _text(),
+            "TextClassifier()": _text(),
             "without context": _text(context=False),
             "words in 2 documents, characters in 3": _text(min_df=2, character_min_df=3),
             **{
                 f"prior of the multiple: {n:g} documents": _with(
-                    "prior_mean.PRIOR_DOCUMENTS", n, make_text_classifier
+                    "prior_mean.PRIOR_DOCUMENTS", n, TextClassifier
                 )
                 for n in (0.0, 1.0, 3.0)
             },
@@ -173,9 +173,9 @@ QUESTIONS = {
         sizes=FEW,
     ),
     "front_end": Question(
-        "make_text_classifier against models tuned on the same features",
+        "TextClassifier against models tuned on the same features",
         {
-            "make_text_classifier()": _text(),
+            "TextClassifier()": _text(),
             "without context": _text(context=False),
             "without characters": _text(characters=None),
             "LogisticRegression, TF-IDF": _tuned(_FEATURES, _WEIGHTS, _LOGISTIC, values=_TFIDF),

@@ -102,8 +102,7 @@ def _add_fit(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="fit a model and save it",
-        description="Fit the pipeline of make_text_classifier on labelled texts and save it. "
-        f"{_TRUST}",
+        description=f"Fit a TextClassifier on labelled texts and save it. {_TRUST}",
     )
     _add_data(parser, f"labelled texts {_FORMATS}")
     _add_output(parser, "MODEL", "file for the model; *.skops is the safe format", required=True)
@@ -112,13 +111,6 @@ def _add_fit(commands: Any) -> None:
         "--C",
         help='inverse strength of the penalty on token values, or "auto" (default: auto)',
         type=_number(float, auto=True),
-    )
-    parser.add_argument(
-        "--normalize",
-        help="Unicode normalization form of the texts, so that texts that look the same are the "
-        "same; none leaves them as they are (NFKC, NFC or none; default: NFKC)",
-        choices=["NFKC", "NFC", "none"],
-        metavar="FORM",
     )
     parser.add_argument(
         "--unlabeled",

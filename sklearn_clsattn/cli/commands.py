@@ -3,7 +3,6 @@
 import csv
 import datetime
 import io
-import math
 import os
 import re
 import shlex
@@ -22,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_clsattn import comparison, saving
+from sklearn_clsattn import TextClassifier, comparison, saving
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
 from sklearn_clsattn.cli.reader import (
@@ -36,7 +35,6 @@ from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
 from sklearn_clsattn.inspection.important_tokens import ClassTokens, class_tokens, read_documents
-from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
 HELD_OUT = 0.2
@@ -74,9 +72,7 @@ def run_fit(arguments: Namespace) -> None:
     parameters: dict[str, Any] = {"min_df": arguments.min_df}
     if arguments.C is not None:
         parameters["C"] = arguments.C
-    if arguments.normalize is not None:
-        parameters["normalize"] = None if arguments.normalize == "none" else arguments.normalize
-    model = make_text_classifier(**parameters)
+    model = TextClassifier(**parameters)
     import torch  # noqa: F401 - not part of the time to fit
 
     _tell(arguments, "fitting")
@@ -85,7 +81,7 @@ def run_fit(arguments: Namespace) -> None:
     seconds = time.perf_counter() - start
     saving.save_model(model, output)
     # 3) what it learned
-    classifier = model[-1]
+    classifier = model.classifier_
     facts = {
         "texts": f"{len(reviews.texts):,} of {reviews.file}, column {reviews.text_column!r}",
         "classes": f"{_counted(classes, sizes)} (column {reviews.label_column!r})",
@@ -96,7 +92,7 @@ def run_fit(arguments: Namespace) -> None:
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
     tokens = class_tokens(read_documents(model, reviews.texts))
-    say("\n\n".join([fit_text(facts, tokens), *_nearest(model[0].word_vectors_, tokens)]))
+    say("\n\n".join([fit_text(facts, tokens), *_nearest(model.vectorizer_.word_vectors_, tokens)]))
 
 
 def _counted(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
@@ -126,24 +122,23 @@ def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
     return texts, read_probabilities(table, columns, classes, str(path))
 
 
-def _facts_of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
+def _facts_of_unlabeled(
+    arguments: Namespace, unlabeled: Any, model: TextClassifier
+) -> dict[str, str]:
     """Return the facts learned from texts without labels, in words."""
     if unlabeled is None:
         return {}
     facts = {}
     used = f"{len(unlabeled):,} of {arguments.unlabeled}"
-    if model[0].word_vectors_ is not None:
-        n_words = len(model[0].word_vectors_.words_)
-        scale = model[-1].token_vectors_scale_
+    vectors = model.vectorizer_.word_vectors_
+    if vectors is not None:
+        n_words = len(vectors.words_)
+        scale = model.token_vectors_scale_
         used += f": vectors of {n_words:,} words, scale {scale:g}{_not_used(scale)}"
     facts["unlabeled"] = used
     if hasattr(model, "teacher_weight_"):
         weight = model.teacher_weight_
-        agreement = model.teacher_agreement_
-        teacher = f"weight {weight:.2g}{_not_used(weight)}"
-        if not math.isnan(agreement):
-            teacher += f"; says the same on {100 * agreement:.0f} % of texts held out"
-        facts["teacher"] = teacher
+        facts["teacher"] = f"weight {weight:.2g}{_not_used(weight)}"
     return facts
 
 
@@ -181,7 +176,7 @@ def run_predict(arguments: Namespace) -> None:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    if getattr(model[-1], "multilabel_", False):
+    if getattr(model, "multilabel_", False):
         predicted = (proba > 0.5).astype(int)
     else:
         predicted = model.classes_[proba.argmax(axis=1)]
@@ -245,11 +240,9 @@ def run_explain(arguments: Namespace) -> None:
         )
 
 
-def _answer(
-    model: Pipeline, texts: Any, target: Any, change: str | None
-) -> tuple[Any, dict[str, Any]]:
+def _answer(model: Any, texts: Any, target: Any, change: str | None) -> tuple[Any, dict[str, Any]]:
     """Return an explanation, or the fewest words or counts to change, and how to show it."""
-    has_several_labels = getattr(model[-1], "multilabel_", False)
+    has_several_labels = getattr(model, "multilabel_", False)
     options: dict[str, Any] = {"top": 8}
     # 1) the fewest changes: of several labels one changes, else the class becomes the target
     if change is not None:
@@ -273,7 +266,7 @@ def run_report(arguments: Namespace) -> None:
     # 2) the fits
     name = getattr(arguments.data, "name", STDIN)
     report = ModelReport.from_estimator(
-        make_text_classifier(min_df=arguments.min_df),
+        TextClassifier(min_df=arguments.min_df),
         test_texts,
         test_labels,
         X_train=texts,
@@ -396,15 +389,15 @@ def _labelled(reviews: Reviews) -> Reviews:
     return reviews
 
 
-def _load_model(path: Path) -> Pipeline:
-    """Load a pipeline from texts to probabilities that ``fit`` has saved."""
+def _load_model(path: Path) -> Any:
+    """Load a classifier of texts that ``fit`` has saved."""
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model saved by 'fit'")
     model = saving.load_model(path)
-    if not (isinstance(model, Pipeline) and hasattr(model, "predict_proba")):
+    if not isinstance(model, TextClassifier | Pipeline):
         raise ValueError(
-            f"{path} contains a {type(model).__name__}; expected a pipeline from texts to "
-            "probabilities, such as 'fit' saves"
+            f"{path} contains a {type(model).__name__}; expected a classifier of texts, such as "
+            "'fit' saves"
         )
     check_is_fitted(model)
     return model

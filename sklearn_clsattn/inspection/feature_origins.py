@@ -173,6 +173,9 @@ def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttention
             inner = inner.steps[-1][1]
         elif isinstance(inner, FrozenEstimator):
             inner = inner.estimator
+        elif hasattr(inner, "vectorizer_") and hasattr(inner, "classifier_"):
+            steps.append(("vectorizer", inner.vectorizer_))
+            inner = inner.classifier_
         elif hasattr(inner, "best_estimator_"):
             inner = inner.best_estimator_
         else:

@@ -171,10 +171,10 @@ class ModelReport:
     --------
     >>> from sklearn_clsattn.datasets import make_token_classification
     >>> from sklearn_clsattn.inspection import ModelReport
-    >>> from sklearn_clsattn.text import make_text_classifier
+    >>> from sklearn_clsattn import TextClassifier
     >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
     >>> report = ModelReport.from_estimator(
-    ...     make_text_classifier(), texts[200:], y[200:], X_train=texts[:200], y_train=y[:200]
+    ...     TextClassifier(), texts[200:], y[200:], X_train=texts[:200], y_train=y[:200]
     ... )
     >>> [model.name for model in report.models][:2]
     ['ClsAttentionClassifier', 'LogisticRegression, tuned']

@@ -1,10 +1,8 @@
 """From raw texts to counts, fast: word counts, and bags of words in context."""
 
 from ._context_vectorizer import ContextVectorizer
-from ._text_classifier import TextClassifier as TextClassifier
-from ._text_classifier import make_text_classifier
 from ._token_vectorizer import TokenVectorizer
 from ._tokens import WORDS_AND_PUNCTUATION as WORDS_AND_PUNCTUATION
 from ._word_vectors import WordVectors
 
-__all__ = ["ContextVectorizer", "TokenVectorizer", "WordVectors", "make_text_classifier"]
+__all__ = ["ContextVectorizer", "TokenVectorizer", "WordVectors"]

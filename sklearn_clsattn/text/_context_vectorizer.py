@@ -176,7 +176,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         Whether to learn gates. Without them, a feature that occurs c times has weight 1 + ln c.
     word_vectors : WordVectors or None, default=None
         Word vectors for a :class:`~sklearn_clsattn.ClsAttentionClassifier`, to which
-        :func:`make_text_classifier` passes them on; otherwise pass `token_vectors_` to its `fit`.
+        :class:`~sklearn_clsattn.TextClassifier` passes them on; else pass `token_vectors_` to its
+        `fit`.
         All of their words are in the vocabulary. Unfitted vectors are learned in `fit`, from all
         texts that it gets.
     dtype : {np.float32, np.float64}, default=np.float32
@@ -212,8 +213,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
     with a factor h that keeps the document's total weight as it is without gates. The entry of a
     character n-gram is `character_weight` times the sum, over words, of the word's weight times the
     n-gram's count in the word. So the bags are a product of two matrices, documents by words and
-    words by n-grams. :meth:`transform` returns the product; :func:`make_text_classifier` trains and
-    predicts with the two matrices, which have a tenth of its entries.
+    words by n-grams. :meth:`transform` returns the product;
+    :class:`~sklearn_clsattn.TextClassifier` trains and predicts with the two matrices, which have a
+    tenth of its entries.
 
     Sample weights act as repetition, and documents of weight 0 are left out, except that `min_df`,
     `max_df` and `character_min_df` count each document of positive weight once: so the vocabulary
@@ -332,8 +334,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
             words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
         if self.word_vectors_ is not None:
             warn_user(
-                "The matrix does not have the word vectors: use make_text_classifier(), or call "
-                "fit and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
+                "The matrix does not have the word vectors: use a TextClassifier, or call fit "
+                " and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
                 "classifier's fit."
             )
         return _plain(self._bags(words.tokens.n_documents, [words], numbers))

@@ -1,12 +1,10 @@
 r"""Another model's probabilities of texts without labels, and the weight of these texts.
 
-A teacher's probabilities are matched with the classes by name. The weight of its texts, beside 1
-for a labelled text, is chosen on labelled texts that are held out: for each of :data:`CANDIDATES`,
+A text of the teacher is a document with probabilities and a weight, beside 1 for a labelled text.
+The weight is one of :data:`WEIGHTS`, chosen on labelled texts that are held out: for each weight,
 models are trained without a fold of the labelled texts, with the teacher's texts, and scored on the
-fold. The choice is the mean of the candidates' weights, weighted by :math:`\exp(-n L)`, with the
-mean held-out loss L of n labelled texts, like the choice of gamma (:mod:`.._core.choose_c`): many
-labelled texts decide for one weight, few do not. A power of the probabilities is chosen with it,
-because many teachers are less sure than they are right.
+fold. Weight 0 is the fit without the teacher, and stays unless another one gains more than a
+standard error.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -15,57 +13,125 @@ fitted is fitted to the labelled texts of the other folds, for each fold again.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
 from .._targets import Targets
-from .._training import warn_user
 from .._types import Array, Numbers
 from .._validation import check_probabilities, has_several_labels, plain_labels
+from ._context_vectorizer import ContextVectorizer, fit_bags
 from ._tokens import checked
 
 if TYPE_CHECKING:
-    from .._core.output_loss import OutputLoss
+    from .._classifier import ClsAttentionClassifier
 
-
-class TeacherUse(NamedTuple):
-    """The weight of a teacher's texts, and the power of its probabilities.
-
-    weight : of each text
-    power : of the probabilities, which then are divided by their sum; above 1 they are surer
-    """
-
-    weight: float
-    power: float = 1.0
-
-
-CANDIDATES = TeacherUse(0.0), TeacherUse(0.1), TeacherUse(1.0, 1.5), TeacherUse(1.0)
-"""The uses of a teacher; their mean, weighted by held-out losses, is chosen."""
-
-LEAST_WEIGHT = 0.05
-"""A smaller choice is 0: then the teacher is not used."""
+WEIGHTS = 0.0, 0.1, 1.0
+"""The weights of a teacher's text of which one is chosen."""
 
 N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are judged is this, divided by that of labels
-SEEN = (
-    "The teacher is much surer of the labelled texts than of others, so it seems to be fitted to "
-    "their labels, which then cannot tell how much it should count: its texts count like labelled "
-    "ones. Pass the teacher without a fit, or set teacher_weight."
-)
 _TEXTS_AT_ONCE = 256  # that a teacher is asked for
-_MOST_TAUGHT = 2_000  # of the teacher's texts, while its weight is chosen
+_MOST_TAUGHT = 2_000  # of the teacher's texts, while their weight is chosen
 _SEARCH_TOL = 1e-3
+
+
+class Lesson(NamedTuple):
+    """The result of a fit with a teacher: the weight of its texts, and the fitted steps."""
+
+    weight: float
+    vectorizer: ContextVectorizer
+    classifier: ClsAttentionClassifier
+
+
+class TaughtTexts(NamedTuple):
+    """Bags of labelled texts, followed by bags of a teacher's texts.
+
+    targets : probabilities of the classes, of all texts
+    weights : (n_texts,), 1 for a teacher's text
+    n_labelled : number of labelled texts
+    """
+
+    bags: Any
+    targets: Targets
+    weights: Array
+    n_labelled: int
+
+    def subset(self, labelled: Numbers, taught: Numbers) -> TaughtTexts:
+        """Return the texts in some rows."""
+        rows = np.concatenate([labelled, taught])
+        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], len(labelled))
+
+    def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
+        """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
+        values = self.targets.values.copy()
+        values[rows] = probabilities
+        return self._replace(targets=Targets(self.targets.classes, values))
+
+    def fit(self, classifier: ClsAttentionClassifier, weight: float) -> ClsAttentionClassifier:
+        """Return a classifier fitted to the texts, with a weight of the teacher's."""
+        weights = self.weights.copy()
+        weights[self.n_labelled :] = weight
+        return clone(classifier).fit(self.bags, self.targets, weights)
+
+
+def learn_from_teacher(
+    vectorizer: ContextVectorizer,
+    classifier: ClsAttentionClassifier,
+    X: Iterable[str],
+    y: Any,
+    sample_weight: Any,
+    unlabeled: Iterable[str] | None,
+    teacher: Any,
+) -> Lesson:
+    """Fit a vectorizer and a classifier with a teacher.
+
+    The parameters are those of :meth:`~sklearn_clsattn.TextClassifier.fit`.
+    """
+    texts = list(checked(X, texts=True))
+    more = list(checked(unlabeled or (), texts=True))
+    if not more:
+        raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
+    if has_several_labels(y):
+        raise ValueError("With a teacher, expected one label per text, got several columns of y.")
+    labels = column_or_1d(plain_labels(y), warn=True)
+    check_consistent_length(texts, labels)
+    weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
+    # 1) the teacher's probabilities
+    log = print if classifier.verbose else None
+    is_new = needs_fit(teacher)
+    fitted = clone(teacher).fit(list(texts), labels.copy()) if is_new else teacher
+    taught = taught_probabilities(fitted, more, np.unique(labels), log)
+    targets = _joint_targets(labels, taught)
+    # 2) bags of all texts
+    weights = np.append(weights, np.ones(len(more)))
+    bags = fit_bags(vectorizer, [*texts, *more], targets, sample_weight=weights)
+    every_text = TaughtTexts(bags, targets, weights, len(texts))
+    # 3) the weight
+
+    def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
+        some_labels = labels[rows]
+        other = clone(teacher).fit([texts[row] for row in rows], some_labels)
+        some_more = [more[row] for row in rows_of_more]
+        probabilities = taught_probabilities(other, some_more, np.unique(some_labels))
+        return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
+
+    sample = _sample_by_content(more)
+    with_teacher = every_text.fit(classifier, 1.0)
+    weight = choose_weight(with_teacher, every_text, sample, teach_without if is_new else None)
+    # 4) the classifier with this weight
+    model = with_teacher
+    if 0 < weight < 1:
+        model = every_text.fit(classifier, weight)
+    return Lesson(weight, vectorizer, model)
 
 
 def needs_fit(teacher: Any) -> bool:
@@ -151,160 +217,63 @@ def _checked_probabilities(
     return frame.astype(np.float64)
 
 
-class TaughtTexts(NamedTuple):
-    """Bags of labelled texts, followed by bags of a teacher's texts.
-
-    targets : probabilities of the classes, of all texts
-    weights : (n_texts,), 1 for a teacher's text
-    n_labelled : number of labelled texts
-    """
-
-    bags: Any
-    targets: Targets
-    weights: Array
-    n_labelled: int
-
-    def subset(self, rows: Numbers, n_labelled: int) -> TaughtTexts:
-        """Return the texts in some rows, of which the first `n_labelled` are labelled."""
-        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
-
-    def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
-        """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
-        values = self.targets.values.copy()
-        values[rows] = probabilities
-        return self._replace(targets=Targets(self.targets.classes, values))
+def _joint_targets(labels: NDArray[Any], taught: pd.DataFrame) -> Targets:
+    """Return the targets of labelled texts, followed by a teacher's probabilities."""
+    classes = np.sort(np.array(taught.columns.tolist()))
+    n_labelled = len(labels)
+    values = np.zeros((n_labelled + len(taught), len(classes)))
+    values[np.arange(n_labelled), np.searchsorted(classes, labels)] = 1.0
+    values[n_labelled:] = taught.reindex(columns=classes)
+    return Targets(classes, values)
 
 
-def fit_taught(
-    classifier: ClsAttentionClassifier, texts: TaughtTexts, use: TeacherUse
-) -> ClsAttentionClassifier:
-    """Return a classifier, fitted to the texts with one use of the teacher."""
-    by_teacher = slice(texts.n_labelled, None)
-    probabilities = texts.targets.values.copy()
-    taught = probabilities[by_teacher] ** use.power
-    probabilities[by_teacher] = taught / taught.sum(axis=1, keepdims=True)
-    weights = texts.weights.copy()
-    weights[by_teacher] = use.weight
-    classes = texts.targets.classes
-    return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
+def _sample_by_content(texts: list[str]) -> Numbers:
+    """Return the numbers of some of the texts, which do not depend on their order."""
+    hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
+    return np.sort(np.argsort(hashes, kind="stable")[:_MOST_TAUGHT])
 
 
-class _Split(NamedTuple):
-    """The rows of labelled and of the teacher's texts, in training and held out."""
-
-    labelled: Numbers
-    labelled_out: Numbers
-    taught: Numbers
-    taught_out: Numbers
-
-
-def choose_use(
-    classifier: ClsAttentionClassifier,
+def choose_weight(
+    with_teacher: ClsAttentionClassifier,
     texts: TaughtTexts,
-    candidates: tuple[TeacherUse, ...],
+    sample: Numbers,
     teach_without: Callable[[Numbers, Numbers], Array] | None = None,
-) -> tuple[TeacherUse, float]:
-    """Return the use of a teacher, and how often models agree with it on texts held out, if any.
+) -> float:
+    """Return the one of :data:`WEIGHTS` with the least loss of labelled texts that are held out.
 
-    With several `candidates`, it is their mean by held-out losses. `classifier` is fitted to the
-    texts, with the last of them. `teach_without` fits a teacher to some of the labelled texts, and
+    `with_teacher` is fitted to all texts with weight 1, and `sample` numbers the teacher's texts
+    that are learned meanwhile. `teach_without` fits a teacher to some of the labelled texts, and
     returns its probabilities of some of its texts; both are given by their rows.
     """
-    import torch
-
     n_labelled = texts.n_labelled
-    n_texts = len(texts.weights)
-    # 1) texts in training and held out, fold by fold
-    step = max(1, (n_texts - n_labelled) // _MOST_TAUGHT)
-    taught = np.arange(n_labelled, n_texts, step)
-    alone = texts.subset(np.arange(n_labelled), n_labelled)
-    splits = _splits(alone, taught)
-    # 2) settings of quick fits, with and without the teacher
-    with_teacher = _settings_of(classifier)
-    without_teacher = with_teacher
-    if candidates[0].weight == 0:
-        without_teacher = _settings_of(fit_taught(classifier, alone, candidates[0]))
-    losses = np.zeros(len(candidates))
-    agreement = np.zeros(len(candidates))
-    for split in splits:
-        # 3) a teacher that has not seen the labels that are held out
+    n_taught = len(texts.weights) - n_labelled
+    taught = n_labelled + sample
+    # 1) settings of quick fits, with and without the teacher
+    every_label = texts.subset(np.arange(n_labelled), taught[:0])
+    settings = _settings_of(with_teacher)
+    settings_without = _settings_of(every_label.fit(with_teacher, 0.0))
+    # 2) the losses of labelled texts that are held out
+    losses = np.full((n_labelled, len(WEIGHTS)), np.nan)
+    for labelled, held_out in _folds(every_label):
         fold_texts = texts
-        if teach_without is not None:
-            probabilities = teach_without(split.labelled, taught - n_labelled)
-            fold_texts = texts.with_probabilities(taught, probabilities)
-        loss = _held_out_loss(fold_texts, split)
-        for number, use in enumerate(candidates):
-            # 4) a model of the texts in training, with one use of the teacher
-            rows = split.labelled
-            settings = without_teacher
-            if use.weight:
-                rows = np.concatenate([rows, split.taught])
-                settings = with_teacher
-            quick = clone(classifier).set_params(**settings)
-            use_for_all = use._replace(weight=use.weight * step)
-            training = fold_texts.subset(rows, len(split.labelled))
-            model = fit_taught(quick, training, use_for_all)
-            # 5) its loss on labelled texts
-            outputs = model.decision_function(texts.bags[split.labelled_out])
-            outputs = outputs.reshape(len(split.labelled_out), -1)
-            loss_of_fold, _ = loss(torch.from_numpy(outputs))
-            losses[number] += loss_of_fold
-            # 6) its agreement with the teacher
-            predicted = model.predict_proba(texts.bags[split.taught_out]).argmax(axis=1)
-            by_teacher = fold_texts.targets.values[split.taught_out].argmax(axis=1)
-            agreement[number] += (predicted == by_teacher).mean() / len(splits)
-    measured = float(agreement[losses.argmin()]) if splits else math.nan
-    return _mean_use(candidates, losses), measured
-
-
-def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
-    """Return the splits of labelled texts and rows of a teacher's texts, fewer for many labels."""
-    from .._core.choose_c import assign_folds
-    from .._core.documents import Documents
-
-    bags, targets, weights, n_labelled = labelled_texts
-    folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
-    n_taught_folds = min(N_FOLDS, len(taught))
-    taught_folds = np.arange(len(taught)) % n_taught_folds
-    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / n_labelled))
-    splits = []
-    for fold in range(n_used):
-        is_out = folds == fold
-        # Copies are in one fold, so that some may be empty.
-        if is_out.any() and not is_out.all():
-            taught_out = taught_folds == fold % n_taught_folds
-            split = _Split(
-                labelled=np.flatnonzero(~is_out),
-                labelled_out=np.flatnonzero(is_out),
-                taught=taught[~taught_out],
-                taught_out=taught[taught_out],
-            )
-            splits.append(split)
-    return splits
-
-
-def _held_out_loss(texts: TaughtTexts, split: _Split) -> OutputLoss:
-    """Return the loss of the labelled texts that are held out."""
-    from .._core.output_loss import output_loss
-
-    # Of a class without labelled texts, a model without the teacher knows nothing.
-    training_weights = texts.weights[split.labelled]
-    class_sums = texts.targets[split.labelled].class_sums(training_weights)
-    has_labels = (class_sums > 0).astype(np.float64)
-    targets = texts.targets[split.labelled_out]
-    weights = texts.weights[split.labelled_out]
-    return output_loss(*targets.weighted(has_labels, weights))
-
-
-def _mean_use(candidates: tuple[TeacherUse, ...], losses: Array) -> TeacherUse:
-    """Return the mean of uses, weighted by held-out losses; a power counts with a weight only."""
-    portions = softmax(-losses)
-    weights, powers = np.array(candidates).T
-    power = 1.0
-    with_weight = portions * (weights > 0)  # without a weight, a power has no effect
-    if with_weight.sum() > 0:
-        power = float(with_weight @ powers / with_weight.sum())
-    return TeacherUse(float(portions @ weights), power)
+        if teach_without is not None:  # a teacher that has not seen the labels that are held out
+            fold_texts = texts.with_probabilities(taught, teach_without(labelled, sample))
+        known = _of_known_classes(every_label, labelled, held_out)
+        true = texts.targets.values[known]
+        for number, weight in enumerate(WEIGHTS):
+            training = fold_texts.subset(labelled, taught if weight else taught[:0])
+            quick = clone(with_teacher).set_params(**(settings if weight else settings_without))
+            model = training.fit(quick, weight * n_taught / len(sample))
+            log_probabilities = model.predict_log_proba(texts.bags[known])
+            losses[known, number] = -(log_probabilities * true).sum(axis=1)
+    # 3) the weight of least loss, if it gains more than a standard error
+    losses = losses[~np.isnan(losses).any(axis=1)]
+    if len(losses) < 2:
+        return WEIGHTS[-1]  # no text can judge the teacher
+    best = int(losses.mean(axis=0).argmin())
+    gains = losses[:, 0] - losses[:, best]
+    standard_error = gains.std() / math.sqrt(len(gains))
+    return WEIGHTS[best] if gains.mean() > standard_error else WEIGHTS[0]
 
 
 def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
@@ -317,134 +286,26 @@ def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
     }
 
 
-class Lesson(NamedTuple):
-    """The result of a fit with a teacher: its use and agreement, and the fitted steps.
+def _folds(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield the rows of labelled texts in training and held out, fewer times for many labels."""
+    from .._core.choose_c import assign_folds
+    from .._core.documents import Documents
 
-    taught_by : the teacher and the number of its texts, in words
+    bags, targets, weights, n_labelled = labelled_texts
+    folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
+    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / n_labelled))
+    for fold in range(n_used):
+        is_out = folds == fold
+        # Copies are in one fold, so that some may be empty.
+        if is_out.any() and not is_out.all():
+            yield np.flatnonzero(~is_out), np.flatnonzero(is_out)
+
+
+def _of_known_classes(texts: TaughtTexts, labelled: Numbers, held_out: Numbers) -> Numbers:
+    """Return the rows held out whose class has labelled texts in training.
+
+    Of another class, a model without the teacher knows nothing.
     """
-
-    use: TeacherUse
-    agreement: float
-    taught_by: str
-    vectorizer: Any
-    classifier: Any
-
-
-def learn_from_teacher(
-    adapter: Any,
-    classifier: ClsAttentionClassifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    unlabeled: Any,
-    teacher: Any,
-    teacher_weight: float | str,
-) -> Lesson:
-    """Fit a vectorizer, in an `adapter` that makes bags, and a classifier with a teacher.
-
-    The parameters are those of :meth:`TextClassifier.fit`.
-    """
-    check_teacher_weight(teacher_weight)
-    texts, labels, weights, more = _checked_input(X, y, sample_weight, unlabeled)
-    log = print if classifier.verbose else None
-    # 1) the teacher's probabilities
-    is_new = needs_fit(teacher)
-    fitted = clone(teacher).fit(texts, labels) if is_new else teacher
-    taught = taught_probabilities(fitted, more, np.unique(labels), log)
-    targets = _joint_targets(labels, taught)
-    # 2) bags of all texts
-    adapter = clone(adapter)
-    weights = np.append(weights, np.ones(len(more)))
-    bags = adapter.fit_transform([*texts, *more], targets, sample_weight=weights)
-    taught_texts = TaughtTexts(bags, targets, weights, len(texts))
-    # 3) a classifier, and the choice of the teacher's use
-    candidates: tuple[TeacherUse, ...] = CANDIDATES
-    if teacher_weight != "auto":
-        candidates = (TeacherUse(float(teacher_weight)),)
-    elif not is_new and _has_seen(fitted, texts, taught):
-        candidates = candidates[-1:]
-        warn_user(SEEN)
-    model = fit_taught(classifier, taught_texts, candidates[-1])
-
-    def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
-        other = clone(teacher).fit([texts[row] for row in rows], labels[rows])
-        some_more = [more[row] for row in rows_of_more]
-        probabilities = taught_probabilities(other, some_more, np.unique(labels[rows]))
-        return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
-
-    use, agreement = choose_use(model, taught_texts, candidates, teach_without if is_new else None)
-    # 4) the classifier with this use
-    if use.weight < LEAST_WEIGHT:
-        use = TeacherUse(0.0)
-    elif use != candidates[-1]:
-        scale = getattr(model, "token_vectors_scale_", 0.0)
-        with_scale = clone(classifier).set_params(token_vectors_scale=scale)
-        model = fit_taught(with_scale, taught_texts, use)
-        model.set_params(token_vectors_scale=classifier.token_vectors_scale)
-    taught_by = f"{_description(teacher)}, {len(more):,} texts"
-    return Lesson(use, agreement, taught_by, adapter.vectorizer, model)
-
-
-def _checked_input(
-    X: Any, y: Any, sample_weight: Any, unlabeled: Any
-) -> tuple[list[str], NDArray[Any], Array, list[str]]:
-    """Return the texts, their labels and weights, (n_texts,), and the texts without labels."""
-    texts = list(checked(X, texts=True))
-    more = [] if unlabeled is None else list(checked(unlabeled, texts=True))
-    if not more:
-        raise ValueError(
-            "A teacher needs texts of which it tells probabilities: pass them as unlabeled."
-        )
-    if y is None:
-        raise ValueError("A teacher needs labels of the texts in X: expected y, got None.")
-    if has_several_labels(y):
-        raise ValueError("With a teacher, expected one label per text, got several columns of y.")
-    labels = column_or_1d(plain_labels(y), warn=True)
-    check_consistent_length(texts, labels)
-    weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
-    return texts, labels, weights, more
-
-
-def _joint_targets(labels: NDArray[Any], taught: pd.DataFrame) -> Targets:
-    """Return the targets of labelled texts, followed by a teacher's probabilities."""
-    classes = np.sort(np.array(taught.columns.tolist()))
-    n_labelled = len(labels)
-    values = np.zeros((n_labelled + len(taught), len(classes)))
-    values[np.arange(n_labelled), np.searchsorted(classes, labels)] = 1.0
-    values[n_labelled:] = taught[classes.tolist()]
-    return Targets(classes, values)
-
-
-def _description(teacher: Any) -> str:
-    """Return a teacher's description, in words."""
-    if hasattr(teacher, "predict_proba"):
-        steps = [type(step).__name__ for _, step in getattr(teacher, "steps", [])]
-        return " and ".join(steps) or type(teacher).__name__
-    if callable(teacher):
-        return getattr(teacher, "__name__", type(teacher).__name__)
-    return "probabilities"
-
-
-def _has_seen(teacher: Any, texts: list[str], taught: pd.DataFrame) -> bool:
-    """Return whether a fitted estimator is much surer of the labelled texts than of others.
-
-    A function is not asked for more than the texts it is to teach.
-    """
-    if not hasattr(teacher, "predict_proba"):
-        return False
-    sample = texts[:: max(1, len(texts) // _TEXTS_AT_ONCE)]
-    labelled = np.asarray(teacher.predict_proba(sample), dtype=np.float64).max(axis=1)
-    others = taught.to_numpy().max(axis=1)
-    difference = labelled.mean() - others.mean()
-    standard_error = np.sqrt(labelled.var() / len(labelled) + others.var() / len(others))
-    return bool(difference > max(0.05, 4.0 * standard_error))
-
-
-def check_teacher_weight(teacher_weight: Any) -> None:
-    """Raise ValueError unless a weight is "auto" or a number that is not negative."""
-    is_number = isinstance(teacher_weight, Real) and 0 <= float(teacher_weight) < np.inf
-    if not (is_number or teacher_weight == "auto"):
-        raise ValueError(
-            f"teacher_weight must be 'auto' or a number that is not negative, got "
-            f"{teacher_weight!r}."
-        )
+    class_sums = texts.targets[labelled].class_sums(texts.weights[labelled])
+    true_classes = texts.targets.values[held_out].argmax(axis=1)
+    return held_out[class_sums[true_classes] > 0]

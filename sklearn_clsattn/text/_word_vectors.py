@@ -47,8 +47,8 @@ _MOST_CHARACTERS = 100_000_000  # some 75,000 reviews; with more, vectors hardly
 class WordVectors(SavedMixin, BaseEstimator):
     """Word vectors: words that occur in similar texts have similar vectors.
 
-    They help :func:`make_text_classifier` to learn from few labels: a word that occurs in no
-    labelled text is valued by its similarity to others. :meth:`fit` learns vectors from texts
+    They help :class:`~sklearn_clsattn.TextClassifier` to learn from few labels: a word that occurs
+    in no labelled text is valued by its similarity to others. :meth:`fit` learns vectors from texts
     without labels; :meth:`from_file` and :meth:`from_mapping` read existing vectors. Fitted vectors
     stay fitted in clones.
 
@@ -89,11 +89,12 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from sklearn_clsattn.text import WordVectors, make_text_classifier
+    >>> from sklearn_clsattn import TextClassifier
+    >>> from sklearn_clsattn.text import WordVectors
     >>> vectors = WordVectors.from_mapping({"good": [1, 0], "fine": [0.9, 0.1], "bad": [-1, 0]})
     >>> vectors.most_similar("good", k=1)[0][0]
     'fine'
-    >>> model = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
+    >>> model = TextClassifier(word_vectors=vectors)
     >>> model.fit(["good film", "bad film"], ["pos", "neg"]).predict(["fine"]).tolist()
     ['pos']
     """

@@ -11,9 +11,9 @@ From texts to probabilities in one line, and a look at what the model has learne
 
 import matplotlib.pyplot as plt
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import TokenImportanceDisplay
-from sklearn_clsattn.text import make_text_classifier
 
 texts, labels = load_requests(target="mood", return_X_y=True)
 train, test = slice(0, 1000), slice(1000, 2000)
@@ -22,7 +22,7 @@ print(labels[0], "|", texts[0])
 # %%
 # There is nothing to tune: the penalty is chosen on held-out documents.
 
-model = make_text_classifier().fit(texts[train], labels[train])
+model = TextClassifier().fit(texts[train], labels[train])
 print(f"{model.score(texts[test], labels[test]):.1%} of the test texts are predicted correctly")
 
 # %%
@@ -39,6 +39,6 @@ for text, probability in zip(new, model.predict_proba(new)[:, 1], strict=True):
 # %%
 # The words that change decisions most: their value times how much their attention varies.
 
-words = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts[train], labels[train])
+words = TextClassifier(characters=None, ngram_range=(1, 1)).fit(texts[train], labels[train])
 display = TokenImportanceDisplay.from_estimator(words, texts[test], labels[test], kind="bars")
 plt.show()

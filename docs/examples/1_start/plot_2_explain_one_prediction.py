@@ -12,12 +12,12 @@ sum: nothing is sampled or approximated.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 texts, moods = load_requests(target="mood", return_X_y=True)
-model = make_text_classifier().fit(texts[:1000], moods[:1000])
+model = TextClassifier().fit(texts[:1000], moods[:1000])
 message = "The sofa is lovely, but a cushion was missing and nobody helped me."
 explanation = explain(model, [message])
 explanation

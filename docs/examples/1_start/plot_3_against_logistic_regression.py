@@ -18,8 +18,8 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import make_text_classifier
 
 texts, topics = load_requests(return_X_y=True)
 texts = np.array([" ".join(text.split()[:8]) for text in texts], dtype=object)
@@ -29,7 +29,7 @@ linear = GridSearchCV(
     LogisticRegression(max_iter=1000), {"C": [1, 10, 100]}, scoring="neg_log_loss", cv=3
 )
 models = {
-    "this model": make_text_classifier(),
+    "this model": TextClassifier(),
     "logistic regression, tuned": make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), linear
     ),

@@ -13,9 +13,9 @@ similarities, and a word that occurs in no labelled text gets its value from sim
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 texts, y = make_token_classification(
     3000,
@@ -30,8 +30,8 @@ texts, y, test_texts, test_y = texts[:2000], y[:2000], texts[2000:], y[2000:]
 sizes = [20, 40, 80, 160, 320]
 scores = {"labelled texts alone": [], "and the others, without labels": []}
 for n in sizes:
-    alone = make_text_classifier(characters=None).fit(texts[:n], y[:n])
-    model = make_text_classifier(characters=None).fit(texts[:n], y[:n], unlabeled=texts[n:])
+    alone = TextClassifier(characters=None).fit(texts[:n], y[:n])
+    model = TextClassifier(characters=None).fit(texts[:n], y[:n], unlabeled=texts[n:])
     for one, of_sizes in zip((alone, model), scores.values(), strict=True):
         of_sizes.append(one.score(test_texts, test_y))
 
@@ -46,7 +46,7 @@ for word in ("terrific", "boring"):
 # %%
 # Explanations are still sums over words, and show the part that comes from similar words.
 
-few = make_text_classifier(characters=None).fit(texts[:40], y[:40], unlabeled=texts[40:])
+few = TextClassifier(characters=None).fit(texts[:40], y[:40], unlabeled=texts[40:])
 frame = explain(few, test_texts[:1]).to_frame()
 print(frame[["token", "contribution", "vector_contribution"]].head(8).round(3).to_string())
 

@@ -11,12 +11,12 @@ Four topics, one model: one attention score for each word, and one value for eac
 
 import matplotlib.pyplot as plt
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import TokenImportanceDisplay
-from sklearn_clsattn.text import make_text_classifier
 
 texts, topics = load_requests(return_X_y=True)
-model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts[:1000], topics[:1000])
+model = TextClassifier(characters=None, ngram_range=(1, 1)).fit(texts[:1000], topics[:1000])
 print(f"{model.score(texts[1000:], topics[1000:]):.1%} of the test texts are predicted correctly")
 between = model.predict_proba(["The parcel is late, and the invoice has the wrong name on it."])[0]
 

@@ -19,10 +19,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ columns = ColumnTransformer(
 model = Pipeline(
     [("columns", columns), ("classifier", ClsAttentionClassifier(sublinear_counts=False))]
 ).fit(table[train], moods[train])
-alone = make_text_classifier().fit(table["message"][train], moods[train])
+alone = TextClassifier().fit(table["message"][train], moods[train])
 print(f"words alone {alone.score(table['message'][test], moods[test]):.1%}")
 print(f"words and numbers {model.score(table[test], moods[test]):.1%}")
 

@@ -15,8 +15,8 @@ import string
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import make_text_classifier
 
 texts, labels = load_requests(return_X_y=True)
 texts, labels = texts[:1000], labels[:1000]
@@ -40,7 +40,7 @@ shares = [0, 0.05, 0.1, 0.2, 0.3]
 damaged = [[mistyped(text, share) for text in texts[600:]] for share in shares]
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, characters in {"words and characters": {}, "words alone": {"characters": None}}.items():
-    model = make_text_classifier(**characters).fit(texts[:600], labels[:600])
+    model = TextClassifier(**characters).fit(texts[:600], labels[:600])
     ax.plot(shares, [model.score(X, labels[600:]) for X in damaged], "o-", label=name)
 ax.set(xlabel="share of letters that are wrong", ylabel="test accuracy")
 ax.set_xticks(shares, [f"{share:.0%}" for share in shares])

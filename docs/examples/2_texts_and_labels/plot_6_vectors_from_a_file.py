@@ -14,8 +14,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors
 
 file = Path(tempfile.mkdtemp()) / "vectors.txt"
 file.write_text(
@@ -31,9 +32,9 @@ print(vectors.most_similar("superb", k=2))
 
 texts = ["a good film", "a great plot", "a bad film", "an awful plot"]
 labels = ["good", "good", "bad", "bad"]
-with_vectors = make_text_classifier(word_vectors=vectors, token_vectors_scale=2.0)
+with_vectors = TextClassifier(word_vectors=vectors, token_vectors_scale=2.0)
 models = {
-    "without vectors": make_text_classifier().fit(texts, labels),
+    "without vectors": TextClassifier().fit(texts, labels),
     "with vectors": with_vectors.fit(texts, labels),
 }
 news = ["a superb film", "a dreadful film"]  # two words that occur in no training text

@@ -21,9 +21,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 texts, moods = np.array(texts, dtype=object), np.array(moods)
@@ -40,8 +40,8 @@ teacher.fit(texts[1800:], moods[1800:])
 sizes = [10, 40, 80, 160]
 rows = []
 for n in sizes:
-    alone = make_text_classifier().fit(texts[:n], moods[:n])
-    student = make_text_classifier().fit(
+    alone = TextClassifier().fit(texts[:n], moods[:n])
+    student = TextClassifier().fit(
         texts[:n], moods[:n], unlabeled=texts[unlabeled], teacher=teacher
     )
     rows.append(

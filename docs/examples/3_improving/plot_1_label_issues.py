@@ -13,16 +13,16 @@ finds least probable.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.text import make_text_classifier
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 texts, labels = texts[:1000], moods[:1000].copy()
 changed = np.random.default_rng(0).choice(1000, 50, replace=False)
 labels[changed] = np.where(labels[changed] == "upset", "content", "upset")
 
-model = make_text_classifier().fit(texts, labels)
+model = TextClassifier().fit(texts, labels)
 issues = label_issues(model, texts, labels)
 wrong = np.isin(issues["document"], changed)
 print(f"{wrong.sum()} labels are wrong, {wrong[:60].sum()} of them among the first 60")

@@ -15,12 +15,12 @@ or by how uninformative a text is: the share of attention that ``<cls>`` keeps.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import make_text_classifier
 
 texts, topics = load_requests(return_X_y=True)
 texts = np.array([" ".join(text.split()[:8]) for text in texts], dtype=object)
-model = make_text_classifier().fit(texts[:2000], topics[:2000])
+model = TextClassifier().fit(texts[:2000], topics[:2000])
 texts, topics = texts[2000:], topics[2000:]
 
 bags = model[0].transform(texts)

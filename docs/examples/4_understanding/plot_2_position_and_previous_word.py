@@ -12,8 +12,8 @@ and by the word before it.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.text import make_text_classifier
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 print(moods[3], "|", texts[3])
@@ -22,7 +22,7 @@ print(moods[3], "|", texts[3])
 # Without context, all sentences have the same weight.
 
 for context in (False, True):
-    model = make_text_classifier(characters=None, ngram_range=(1, 1), context=context)
+    model = TextClassifier(characters=None, ngram_range=(1, 1), context=context)
     model.fit(texts[:2000], moods[:2000])
     print(f"context={context}: {model.score(texts[2000:], moods[2000:]):.1%} right")
 

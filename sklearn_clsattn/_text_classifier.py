@@ -1,0 +1,402 @@
+"""TextClassifier: a vectorizer and a classifier of its bags, as one estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._callbacks import CallbackSupportMixin, fit_task_with_part
+from ._classifier import ClsAttentionClassifier
+from ._pickling import SavedMixin, public
+from ._sklearn import Interval, StrOptions
+from ._training import all_or_nothing
+from ._types import Array
+from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
+from .text._teacher import learn_from_teacher
+from .text._word_vectors import WordVectors
+
+
+@public("sklearn_clsattn")
+class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Classifier of texts, with calibrated probabilities and reasons that can be checked.
+
+    It has a :class:`~sklearn_clsattn.text.ContextVectorizer`, which turns texts into bags of words,
+    word pairs and character n-grams, and a :class:`ClsAttentionClassifier` of these bags. It
+    chooses its own penalty, so that there is nothing to tune.
+    :func:`~sklearn_clsattn.inspection.explain` shows the reasons of its predictions.
+
+    Parameters
+    ----------
+    C : float or "auto", default="auto"
+        Inverse strength of the penalty on token values; "auto" chooses it by the log loss of
+        held-out texts.
+    attention_C : float or "auto", default=0.03
+        Inverse strength of the penalty on attention scores. With large values (1 or more),
+        attention selects sharply. "auto" chooses it together with `C`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+    ngram_range : tuple (min_n, max_n), default=(1, 2)
+        The smallest and largest number of words in an n-gram.
+    min_df : int, float or "auto", default="auto"
+        N-grams of words in fewer texts (or in a smaller share of them) are dropped; "auto" is 1 for
+        fewer than 5,000 texts, else 2.
+    characters : tuple (min_n, max_n) or None, default=(2, 5)
+        The smallest and largest length of character n-grams, by which unknown words are scored;
+        None turns them off.
+    tokenizer : callable or None, default=None
+        Returns the tokens of a text, such as ``jieba.lcut``. By default words, contractions,
+        numbers and single signs are tokens, in any script.
+    lowercase : bool, default=True
+        Whether to ignore case.
+    context : bool, default=True
+        Whether the weight of a word depends on its position and on the word before it.
+    word_vectors : WordVectors or None, default=None
+        Vectors of words that are brought along. With ``fit(..., unlabeled=texts)``, others are
+        learned from the texts.
+    max_iter : int, default=300
+        Maximum number of iterations.
+    tol : float or "auto", default="auto"
+        Training stops at this optimality gap, in nats per text.
+    verbose : int, default=0
+        If positive, print the progress of training.
+    device : str or torch.device, default="cpu"
+        Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
+
+    Attributes
+    ----------
+    vectorizer_ : ContextVectorizer
+        The fitted vectorizer.
+    classifier_ : ClsAttentionClassifier
+        The fitted classifier. Its fitted attributes, such as `classes_`, `token_importance_`,
+        `selected_tokens_`, `cls_embedding_` and `C_`, are attributes of the text classifier, too.
+    teacher_weight_ : float
+        The weight of a text of the teacher; 0 if learning from it is no better, and then the fit is
+        the one without it. Absent without a teacher.
+
+    See Also
+    --------
+    ClsAttentionClassifier : The classifier alone, for anybody's counts.
+    sklearn_clsattn.text.ContextVectorizer : The vectorizer alone, with all its parameters.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import TextClassifier
+    >>> from sklearn_clsattn.datasets import load_requests
+    >>> texts, moods = load_requests(target="mood", return_X_y=True)
+    >>> model = TextClassifier().fit(texts, moods)
+    >>> model.predict(["I am not happy with the sofa.", "No problem at all, thank you!"])
+    array(['upset', 'content'], dtype=object)
+    """
+
+    _parameter_constraints: dict[str, list[Any] | str] = {
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "ngram_range": ContextVectorizer._parameter_constraints["ngram_range"],
+        "min_df": ContextVectorizer._parameter_constraints["min_df"],
+        "characters": ContextVectorizer._parameter_constraints["characters"],
+        "tokenizer": [callable, None],
+        "lowercase": ["boolean"],
+        "context": ["boolean"],
+        "word_vectors": [WordVectors, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "verbose": ["verbose"],
+        "device": "no_validation",  # may be a torch.device; resolve_device checks it
+    }
+
+    vectorizer_: ContextVectorizer
+    classifier_: ClsAttentionClassifier
+
+    def __init__(
+        self,
+        *,
+        C: float | Literal["auto"] = "auto",
+        attention_C: float | Literal["auto"] = 0.03,
+        class_weight: dict[Any, float] | str | None = None,
+        ngram_range: tuple[int, int] = (1, 2),
+        min_df: float | Literal["auto"] = "auto",
+        characters: tuple[int, int] | None = (2, 5),
+        tokenizer: Callable[[str], Iterable[Any]] | None = None,
+        lowercase: bool = True,
+        context: bool = True,
+        word_vectors: WordVectors | None = None,
+        max_iter: int = 300,
+        tol: float | Literal["auto"] = "auto",
+        verbose: int = 0,
+        device: Any = "cpu",
+    ) -> None:
+        self.C = C
+        self.attention_C = attention_C
+        self.class_weight = class_weight
+        self.ngram_range = ngram_range
+        self.min_df = min_df
+        self.characters = characters
+        self.tokenizer = tokenizer
+        self.lowercase = lowercase
+        self.context = context
+        self.word_vectors = word_vectors
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.device = device
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Iterable[str],
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        unlabeled: Iterable[str] | None = None,
+        teacher: Any = None,
+    ) -> Self:
+        """Fit the vectorizer and the classifier.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        y : array-like of shape (n_texts,) or (n_texts, n_classes)
+            Their class labels; or a matrix of 0 and 1 with a column for each of several labels; or
+            probabilities of the classes. The columns of a data frame name the classes.
+        sample_weight : array-like of shape (n_texts,), default=None
+            Non-negative weights: a weight of 2 is equivalent to two copies, and 0 to leaving the
+            text out. Only `min_df` counts each text of positive weight once.
+        unlabeled : iterable of str, default=None
+            More texts of the same kind, without labels. Word similarities are learned from them
+            (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur in no labelled
+            text are used as well.
+        teacher : estimator, callable or array-like of shape (n_unlabeled, n_classes), default=None
+            Another model, whose probabilities of the `unlabeled` texts are learned as well: an
+            estimator of texts with `predict_proba`, a function of a list of texts, or the
+            probabilities themselves, an array or a data frame. Names of classes, in `classes_` or
+            in a data frame's columns, are matched with the labels. An estimator that is not fitted
+            is fitted to X and y. How much its texts count is chosen by the loss of labelled texts
+            that are held out.
+
+        Returns
+        -------
+        self : TextClassifier
+            The fitted classifier.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn import TextClassifier
+        >>> from sklearn_clsattn.datasets import load_requests
+        >>> texts, topics = load_requests(return_X_y=True)
+        >>> few = TextClassifier().fit(texts[:30], topics[:30])
+        >>> more = TextClassifier().fit(texts[:30], topics[:30], unlabeled=texts[30:1000])
+        >>> bool(more.score(texts[1000:], topics[1000:]) > few.score(texts[1000:], topics[1000:]))
+        True
+        """
+        self.__dict__.pop("teacher_weight_", None)  # from an earlier fit
+        vectorizer = self._new_vectorizer()
+        classifier = self._new_classifier()
+        # 1) with the teacher, unless its best weight is 0
+        if teacher is not None:
+            texts = list(X)
+            lesson = learn_from_teacher(
+                vectorizer, classifier, texts, y, sample_weight, unlabeled, teacher
+            )
+            self.teacher_weight_ = lesson.weight
+            if lesson.weight:
+                self.vectorizer_ = lesson.vectorizer
+                self.classifier_ = lesson.classifier
+                return self
+            X = texts
+        # 2) without a teacher
+        with fit_task_with_part(self, classifier, X, y):
+            bags = fit_bags(vectorizer, X, y, sample_weight=sample_weight, unlabeled=unlabeled)
+            classifier.fit(bags, y, sample_weight)
+            self.vectorizer_ = vectorizer
+            self.classifier_ = classifier
+        return self
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Iterable[str],
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a batch of texts, in addition to the batches of earlier calls.
+
+        The first call also fits the vectorizer. Its vocabulary and gates then stay fixed, so the
+        first batch should be large. New words in later batches are scored by their letters.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        y : array-like of shape (n_texts,)
+            Their class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that occur in any batch. The first call needs them; in later calls they may
+            be omitted.
+        sample_weight : array-like of shape (n_texts,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : TextClassifier
+            The classifier, fitted on all batches so far.
+
+        Raises
+        ------
+        AttributeError
+            After :meth:`fit`, which keeps no memory of its texts, and with
+            ``class_weight="balanced"``, which needs all of them.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn import TextClassifier
+        >>> from sklearn_clsattn.datasets import load_requests
+        >>> texts, topics = load_requests(return_X_y=True)
+        >>> model = TextClassifier()
+        >>> for start in (0, 1000):
+        ...     batch = slice(start, start + 1000)
+        ...     model = model.partial_fit(texts[batch], topics[batch], classes=set(topics))
+        >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
+        True
+        """
+        if hasattr(self, "classifier_"):
+            bags = bags_of(self.vectorizer_, X)
+        else:
+            self.classifier_ = self._new_classifier()
+            self.vectorizer_ = self._new_vectorizer()
+            bags = fit_bags(self.vectorizer_, X, y, sample_weight=sample_weight)
+        self.classifier_.partial_fit(bags, y, classes, sample_weight)
+        return self
+
+    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+        """Return the most probable class of each text.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_texts,) or (n_texts, n_classes)
+            Labels from `classes_`; for several labels, 1 for each with a probability above 0.5.
+        """
+        return self._predict_by("predict", X)
+
+    def predict_proba(self, X: Iterable[str]) -> Array:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_texts, n_classes)
+            In the order of `classes_`. Rows sum to 1, except with several labels.
+        """
+        return self._predict_by("predict_proba", X)
+
+    def predict_log_proba(self, X: Iterable[str]) -> Array:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_texts, n_classes)
+            Finite even if a probability rounds to 0.
+        """
+        return self._predict_by("predict_log_proba", X)
+
+    def decision_function(self, X: Iterable[str]) -> Array:
+        """Return the decision values.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_texts,) or (n_texts, n_classes)
+            For two classes, the log-odds of ``classes_[1]``; for more, one value per class.
+        """
+        return self._predict_by("decision_function", X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the tokens, in the order of the columns of `token_importance_`.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_tokens,)
+            As those of :class:`~sklearn_clsattn.text.ContextVectorizer`.
+        """
+        check_is_fitted(self)
+        return self.vectorizer_.get_feature_names_out()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a fitted attribute of the classifier, such as `classes_` or `token_importance_`.
+
+        Texts have no columns: `n_features_in_` is not among them.
+        """
+        classifier = self.__dict__.get("classifier_")
+        is_fitted_attribute = name.endswith("_") and not name.startswith("_")
+        if classifier is None or not is_fitted_attribute or name.endswith("_in_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(classifier, name)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_label = self.class_weight is None
+        return tags
+
+    def _new_vectorizer(self) -> ContextVectorizer:
+        """Return the vectorizer, not fitted."""
+        return ContextVectorizer(
+            ngram_range=self.ngram_range,
+            min_df=self.min_df,
+            characters=self.characters,
+            tokenizer=self.tokenizer,
+            lowercase=self.lowercase,
+            context=self.context,
+            word_vectors=self.word_vectors,
+        )
+
+    def _new_classifier(self) -> ClsAttentionClassifier:
+        """Return the classifier, not fitted."""
+        return ClsAttentionClassifier(
+            C=self.C,
+            attention_C=self.attention_C,
+            sublinear_counts=False,  # the vectorizer's are
+            class_weight=self.class_weight,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+            device=self.device,
+        )
+
+    def _predict_by(self, method: str, X: Iterable[str]) -> Any:
+        """Return the result of a method of the classifier for the bags of texts."""
+        check_is_fitted(self)
+        bags = bags_of(self.vectorizer_, X)
+        return getattr(self.classifier_, method)(bags)
