@@ -10,12 +10,12 @@ STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
 FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context explained_pipelines callbacks fit \
-	importance label_issues onnx saving token_vectorizer))
+	importance inputs label_issues saving text_classifier token_vectorizer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
-QUICK = $(addprefix tests/test_,$(addsuffix .py,fit fitted golden importance imports lbfgs objective))
+QUICK = $(addprefix tests/test_,$(addsuffix .py,fit forward golden importance imports lbfgs objective))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions context fit fitted golden \
-	gradient_flow importance label_issues lbfgs max_margin minimal objective one_step_embeddings \
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions context fit forward golden \
+	gradient_flow importance label_issues lbfgs max_margin objective one_step_embeddings \
 	paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
@@ -43,6 +43,7 @@ OUT ?= report.html
 SITE ?= build/site
 SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
+REVIEWS_HERE = $(if $(IMDB),--reviews $(REVIEWS))
 
 .PHONY: help demo report test quick lint types tests coverage doctests test-oldest test-roundings bench defaults paper \
 	figures docs dist clean
@@ -112,17 +113,16 @@ test-roundings: $(STAMP)
 	$(ROUNDING_AVX2) $(BIN)/python -m pytest -n 2 -q $(NUMERICAL)
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.run --reviews $(REVIEWS) $(if $(FAST),--fast)
-	$(BIN)/python -m benchmarks.bench_threads --reviews $(REVIEWS) $(if $(FAST),--rows 1000 --runs 1)
-	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
+	$(BIN)/python -m benchmarks.run $(REVIEWS_HERE) $(if $(FAST),--fast)
+	$(BIN)/python -m benchmarks.bench_threads $(REVIEWS_HERE) $(if $(FAST),--rows 1000 --runs 1)
+	$(BIN)/python -m benchmarks.costs counting $(REVIEWS_HERE) $(if $(FAST),--rows 1000)
 	$(if $(wildcard $(EXPLORE)),$(BIN)/python -m benchmarks.teacher --explore $(EXPLORE) $(if $(FAST),--seeds 1 --labels 100))
 
 defaults: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) $(REVIEWS_HERE) $(if $(FAST),--fast)
 
 paper: $(STAMP)
-	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper.law $(if $(FAST),--fast)
+	$(BIN)/python -m benchmarks.paper $(REVIEWS_HERE) $(if $(FAST),--fast)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper.needles $(if $(FAST),--fast)
 
 figures: $(STAMP)
@@ -147,7 +147,7 @@ dist: $(STAMP)
 	$(BIN)/python -m venv build/new
 	build/new/bin/python -I -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) dist/*.whl
 	cd build/new && bin/python -I -m doctest -o NORMALIZE_WHITESPACE ../../README.md \
-		&& bin/sklearn-clsattn --version && bin/sklearn-clsattn report --quiet --force -o report.html
+		&& bin/sklearn-clsattn --version && bin/sklearn-clsattn report --force -o report.html
 
 clean:
 	rm -rf docs/auto_examples docs/reference

@@ -1,10 +1,11 @@
 """Accuracy and log loss of this checkout and of another one, on the same splits.
 
-``python -m benchmarks.accuracy_against OTHER_CHECKOUT --explore FOLDER [--seeds 5]``
+``python -m benchmarks.accuracy_against OTHER_CHECKOUT --explore FOLDER [--seeds 5] [--C 1]``
 
-Default text classifiers, on training texts of the exploration sets (:mod:`.defaults.sets`). Each
-set has a process for each checkout, with one thread. A change may cost at most 0.05 points and
-.0005 of log loss in the mean over the sets.
+Text classifiers on training texts of the exploration sets (:mod:`.problems`), with C chosen, or
+with a given one, so that they differ by what they compute and not by the choice. Each set has a
+process for each checkout, with one thread. A change may cost at most 0.05 points and .0005 of log
+loss in the mean over the sets.
 """
 
 from __future__ import annotations
@@ -12,47 +13,41 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from sklearn.metrics import log_loss
 
 import sklearn_clsattn
-from sklearn_clsattn import TextClassifier
 
-from . import command_line, pages
-from .defaults.sets import sources, splits
-from .processes import in_process
+from . import pages
+from .models import quality, text_classifier
+from .problems import sources, splits
+from .processes import in_process, timed
 
 SIZES = 300, 2_000, None
-_ALL = "all"
 
 
 def measured(
-    checkout: str, explore: str | None, name: str, seeds: int, sizes: list[int | None]
-) -> list[dict[str, float | str]]:
+    checkout: str,
+    explore: str | None,
+    name: str,
+    seeds: int,
+    sizes: list[int | None],
+    parameters: dict[str, Any],
+) -> list[dict[str, Any]]:
     """Return what the package of a checkout reaches on the splits of a set, and its seconds."""
     assert Path(sklearn_clsattn.__file__).is_relative_to(checkout), sklearn_clsattn.__file__
     warnings.simplefilter("ignore")
     reader = sources(Path(explore) if explore else None, None)[name]
-    rows: list[dict[str, float | str]] = []
+    rows = []
     for split in splits({name: reader}, seeds=seeds, sizes=sizes):
-        model = TextClassifier()
-        started = time.process_time()
-        model.fit(split.texts_train, split.y_train)
-        seconds = time.process_time() - started
-        probabilities = model.predict_proba(split.texts_test)
-        classes = model.classes_
-        predictions = classes[probabilities.argmax(axis=1)]
-        row = {
-            "set": name,
-            "size": _ALL if split.size is None else f"{split.size:,}",
-            "seed": split.seed,
-            "seconds": seconds,
-            "accuracy": float((predictions == split.y_test).mean()),
-            "log_loss": float(log_loss(split.y_test, probabilities, labels=classes)),
-        }
-        rows.append(row)
+        fit = partial(text_classifier(**parameters).fit, split.texts_train, split.y_train)
+        model, seconds = timed(fit, time.process_time)
+        size = "all" if split.size is None else f"{split.size:,}"
+        where = {"set": name, "size": size, "seed": split.seed, "seconds": seconds}
+        rows.append(where | quality(model, split.texts_test, split.y_test))
     return rows
 
 
@@ -62,44 +57,48 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
     both["points"] = 100 * (both["accuracy"] - both["accuracy_there"])
     both["loss"] = both["log_loss"] - both["log_loss_there"]
     both["ratio"] = both["seconds"] / both["seconds_there"]
-    return both.groupby(["size", "set"])[["points", "loss", "ratio"]].mean()
+    return both.groupby(["size", "set"], sort=False)[["points", "loss", "ratio"]].mean()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure both, and print the means."""
-    parser = command_line.parser("accuracy_against", __doc__)
+    parser = pages.parser("accuracy_against", __doc__, "explore")
     parser.add_argument("other", type=Path)
-    parser.add_argument("--explore", type=Path, help="folder of sets; else texts are generated")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--C", type=float, help="of both checkouts' models")
     options = parser.parse_args(arguments)
-    checkouts = command_line.ROOT, options.other.resolve()
-    found: dict[Path, list[dict[str, float | str]]] = {one: [] for one in checkouts}
+    parameters = {} if options.C is None else {"C": options.C}
+    checkouts = pages.ROOT, options.other.resolve()
+    found: dict[Path, list[dict[str, Any]]] = {one: [] for one in checkouts}
     for name in options.sets or sources(options.explore, None):
         for checkout in checkouts:
-            given = checkout, options.explore, name, options.seeds, SIZES
+            given = checkout, options.explore, name, options.seeds, SIZES, parameters
             call = "benchmarks.accuracy_against.measured", *given
             found[checkout] += in_process(*call, checkout=checkout, one_thread=True)
         print(name, file=sys.stderr, flush=True)
     here, there = (pd.DataFrame(found[one]) for one in checkouts)
-    by_set = differences(here, there)
-    rows = []
-    for size, of_size in by_set.groupby(level="size", sort=False):
-        rows.append([size, len(of_size), *_numbers(of_size)])
-    rows.append(["**mean**", len(by_set), *_numbers(by_set)])
-    command = f"python -m benchmarks.accuracy_against CHECKOUT --seeds {options.seeds}"
-    notes = f"{len(here)} fits each. Means over sets: this checkout minus the other one."
-    header = "training texts", "sets", "accuracy, points", "log loss", "processor seconds, ratio"
-    print(
-        pages.page("Accuracy against another checkout", command, notes, pages.table(header, rows))
+    by_size_and_set = differences(here, there)
+    rows = [_row(name, of_set) for name, of_set in by_size_and_set.groupby("set", sort=False)]
+    for size, of_size in by_size_and_set.groupby("size", sort=False):
+        rows.append(_row(f"mean, {size} texts", of_size))
+    rows.append(_row("**mean**", by_size_and_set))
+    command = f"accuracy_against CHECKOUT --explore FOLDER --seeds {options.seeds}"
+    command += "" if options.C is None else f" --C {options.C:g}"
+    notes = (
+        f"{len(here)} fits each. This checkout minus the other one, means over splits, then over "
+        "sizes and sets."
     )
+    header = "", "accuracy, points", "log loss", "processor seconds, ratio"
+    title = "Accuracy against another checkout"
+    pages.publish(options.output, title, command, notes, pages.table(header, rows))
     return 0
 
 
-def _numbers(differences: pd.DataFrame) -> list[str]:
+def _row(title: Any, differences: pd.DataFrame) -> list[str]:
     """Return the means of points, log loss and the ratio of seconds."""
     points, loss, ratio = differences.mean()
-    return [f"{points:+.3f}", f"{loss:+.4f}", f"{ratio:.2f}"]
+    return [title, f"{points:+.3f}", f"{loss:+.5f}", f"{ratio:.2f}"]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""Fits with one thread and with all: ``python -m benchmarks.bench_threads [--reviews FOLDER]``.
+"""Fits with one thread and with all, with few labels, and beside another checkout.
+
+``python -m benchmarks.bench_threads [--reviews FOLDER] [--explore FOLDER] [--sets NAME ...]``
 
 From raw texts, beside logistic regression on TF-IDF of words and pairs of words; from counts,
-beside a LinearSVC on TF-IDF of the same counts. Each fit has a process of its own, after a short
-fit that imports; models take turns. BLAS has one thread, which is faster for all of them.
+beside a LinearSVC on TF-IDF of the same counts. With ``--labels``, fits on so many texts, with one
+thread. With ``--against CHECKOUT``, our models are also fitted by that checkout's package. Each fit
+has a process of its own, after a short fit that imports; models take turns. BLAS has one thread,
+which is faster for all of them.
 """
 
 from __future__ import annotations
@@ -11,121 +15,147 @@ import os
 import statistics
 import sys
 import warnings
-from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-import threadpoolctl
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
+from sklearn_clsattn import ClsAttentionClassifier
 
-from . import command_line, machine, pages, problems
-from .processes import in_process
-from .timing import timed
+from . import pages, problems
+from .models import LOGISTIC, OURS, logistic, quality, text_classifier
+from .processes import in_process, timed
 
-OURS, LOGISTIC = "TextClassifier()", "TF-IDF, LogisticRegression(C=10)"
-COUNTS, COUNTS_C, SVC = "counts, C chosen", "counts, C=1", "counts, TF-IDF, LinearSVC"
-_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}
+LOGISTIC_OF_ALL = f"{LOGISTIC}, of every word and pair"
+COUNTS = "counts, C chosen"
+COUNTS_C = "counts, C=1"
+SVC = "counts, TF-IDF, LinearSVC"
+# The last model of a group is the unit.
+TEXT_MODELS = OURS, LOGISTIC
+FEW_MODELS = OURS, LOGISTIC_OF_ALL
+COUNT_MODELS = COUNTS, COUNTS_C, SVC
+_UNITS = LOGISTIC, LOGISTIC_OF_ALL, SVC
+
 _PAIRS = {"ngram_range": (1, 2), "min_df": 2}
-_TFIDF = partial(TfidfVectorizer, sublinear_tf=True, **_PAIRS)
-TEXT_MODELS: dict[str, Callable[[], Any]] = {
-    OURS: TextClassifier,
-    LOGISTIC: lambda: make_pipeline(_TFIDF(), LogisticRegression(C=10, max_iter=1000)),
-}
-COUNT_MODELS: dict[str, Callable[[], Any]] = {
-    COUNTS: ClsAttentionClassifier,
-    COUNTS_C: lambda: ClsAttentionClassifier(C=1.0),
-    SVC: lambda: make_pipeline(
-        TfidfTransformer(sublinear_tf=True), LinearSVC(C=0.3, random_state=0)
-    ),
-}
+_WARM_UP_ROWS = 500
 
 
-def measured(name: str, problem: str, folder: str | None, n_rows: int | None) -> dict[str, float]:
-    """Return the seconds of a model's fit on a problem, and what it read."""
+def make(name: str) -> Any:
+    """Return a model by its name."""
+    if name == LOGISTIC:
+        return logistic(sublinear_tf=True, min_df=2)
+    if name == LOGISTIC_OF_ALL:
+        return logistic()
+    if name in (COUNTS, COUNTS_C):
+        return ClsAttentionClassifier(C="auto" if name == COUNTS else 1.0)
+    if name == SVC:
+        weighting = TfidfTransformer(sublinear_tf=True)
+        return make_pipeline(weighting, LinearSVC(C=0.3, random_state=0))
+    return text_classifier()
+
+
+def measured(name: str, set_name: str, source: list[Any], n_labels: int | None) -> dict[str, Any]:
+    """Return the seconds of a model's fit on a set, what it reaches, and what it has read."""
     warnings.simplefilter("ignore")  # of solvers that stop early
-    reviews = problems.find_reviews(Path(folder) if folder else None)
-    (spec,) = [one for one in problems.specs(reviews) if one.name == problem]
-    texts = problems.load_texts(spec, reviews, n_rows=n_rows)
-    X: Any = texts.X_train
-    y = texts.y_train
-    n_bytes = sum(len(text.encode()) for text in X)
-    n_words = sum(len(text.split()) for text in X)
-    make = TEXT_MODELS.get(name)
-    if make is None:
-        make = COUNT_MODELS[name]
-        X = CountVectorizer(**_PAIRS).fit_transform(X)
-    some = np.flatnonzero(np.isin(y, np.unique(y)[:2]))[:500]  # two classes will do to import
-    make().fit(X[some], y[some])
-    _, seconds = timed(lambda: make().fit(X, y))
-    return {"seconds": seconds, "megabytes": n_bytes / 1e6, "words": n_words}
+    problem = problems.load(set_name, *source)
+    order = np.random.default_rng(0).permutation(len(problem.y_train))[:n_labels]
+    texts = problem.X_train[order]
+    y = problem.y_train[order]
+    X: Any = texts
+    asked: Any = problem.X_test
+    if name in COUNT_MODELS:
+        vectorizer = CountVectorizer(**_PAIRS)
+        X = vectorizer.fit_transform(texts)
+        asked = vectorizer.transform(asked)
+    some = np.flatnonzero(np.isin(y, np.unique(y)[:2]))[:_WARM_UP_ROWS]  # will do to import
+    make(name).fit(X[some], y[some])
+    model = make(name)
+    _, seconds = timed(partial(model.fit, X, y))
+    known = np.flatnonzero(np.isin(problem.y_test, model.classes_))
+    return {
+        "seconds": seconds,
+        "labels": len(y),
+        "megabytes": sum(len(text.encode()) for text in texts) / 1e6,
+        **quality(model, asked[known], problem.y_test[known]),
+    }
+
+
+def compared(
+    models: tuple[str, ...], set_name: str, options: Any, one_thread: bool
+) -> list[tuple[str, ...]]:
+    """Return a row for each model, of which the last is the unit; models take turns."""
+    source = options.reviews, options.explore, options.rows
+    given = set_name, source, options.labels
+    # 1) our models by both checkouts, the unit by this one
+    checkouts = {name: (name, pages.ROOT) for name in models}
+    for name in models:
+        if options.against and name not in _UNITS:
+            checkouts[f"{name}, the other checkout"] = name, options.against.resolve()
+    # 2) their times
+    results: dict[str, list[dict[str, Any]]] = {title: [] for title in checkouts}
+    for _ in range(options.runs):
+        for title, (name, checkout) in checkouts.items():
+            call = partial(in_process, "benchmarks.bench_threads.measured", name, *given)
+            results[title].append(call(checkout=checkout, one_thread=one_thread))
+    medians = {
+        title: statistics.median(result["seconds"] for result in of_model)
+        for title, of_model in results.items()
+    }
+    rows = []
+    for title, seconds in medians.items():
+        found = results[title][0]
+        row = (
+            set_name,
+            f"{found['labels']:,}",
+            "1" if one_thread else str(joblib.cpu_count()),
+            title,
+            f"{seconds:.2f}",
+            f"{seconds / medians[models[-1]]:.2f}",
+            f"{found['megabytes'] / seconds:.2f}",
+            f"{found['accuracy']:.4f}",
+            pages.number(found["log_loss"], ".4f"),
+        )
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    return rows
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = command_line.parser("bench_threads", __doc__, reviews=True)
-    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
+    """Measure the fits, and write the page."""
+    parser = pages.parser("bench_threads", __doc__, "reviews", "explore")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="by default reviews")
+    parser.add_argument("--labels", type=int, help="labelled texts, on one thread")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout")
     parser.add_argument("--runs", type=int, default=3, help="of which the medians are printed")
     parser.add_argument("--rows", type=int, help="for a trial")
-    parser.add_argument("--output", type=Path, help="file of the page")
     options = parser.parse_args(arguments)
-    known = [spec.name for spec in problems.specs(problems.find_reviews(options.reviews))]
-    threadpoolctl.threadpool_limits(1, "blas")
-    os.environ.update(_ENVIRONMENT)  # of the processes
-    described = machine.describe()  # its load, before this adds to it
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}  # of the processes
+    names = options.sets or (["imdb", "polarity"] if options.reviews else ["topic"])
+    kinds = (FEW_MODELS,) if options.labels else (TEXT_MODELS, COUNT_MODELS)
     rows = []
-    for problem in options.problems or known:
-        for one_thread in (True, False):
-            rows += _compare(problem, one_thread, options)
-    header = "set", "threads", "", "fit, s", "over the last", "MB/s", "million words/s"
+    for name, one_thread in product(names, (True,) if options.labels else (True, False)):
+        for models in kinds:
+            rows += compared(models, name, options, one_thread)
+    header = "set", "labelled texts", "threads", "", "fit, s", "over the linear", "MB/s"
     notes = (
-        "Medians; BLAS on one thread. Words and pairs of words in two documents at least. "
-        "*Over the last*: seconds over those of the linear model below. "
-        "Megabytes of text and words between spaces, by the seconds from texts to a fitted model."
+        "Medians; BLAS on one thread. Words and pairs of words in two documents at least. *Over "
+        "the linear*: seconds over those of the linear model. *MB/s*: megabytes of text, by the "
+        "seconds from texts, or counts, to a fitted model. Test texts are those of classes with a "
+        "labelled text."
     )
-    command = "python -m benchmarks.bench_threads"
-    if options.reviews:
-        command += " --reviews FOLDER"
-    if options.problems:
-        command += f" --problems {' '.join(options.problems)}"
-    table = pages.table(header, rows)
-    page = pages.page("One thread, and all", command, notes, table, described=described)
-    pages.publish(page, options.output)
+    command = "bench_threads" + " --reviews FOLDER" * bool(options.reviews)
+    command += f" --explore FOLDER --sets {' '.join(options.sets)}" if options.sets else ""
+    command += f" --labels {options.labels}" if options.labels else ""
+    command += " --against CHECKOUT" * bool(options.against)
+    table = pages.table((*header, "accuracy", "log loss"), rows)
+    pages.publish(options.output, "One thread, and all", command, notes, table)
     return 0
-
-
-def _compare(problem: str, one_thread: bool, options: Any) -> list[tuple[str, ...]]:
-    """Return a row for each model, fitted in turns with one thread or with all."""
-    threads = "1" if one_thread else str(joblib.cpu_count())
-    rows = []
-    for models in (TEXT_MODELS, COUNT_MODELS):
-        results: dict[str, list[dict[str, float]]] = {name: [] for name in models}
-        for _ in range(options.runs):
-            for name in models:
-                call = "benchmarks.bench_threads.measured", name, problem
-                result = in_process(*call, options.reviews, options.rows, one_thread=one_thread)
-                results[name].append(result)
-        medians = {
-            name: statistics.median(result["seconds"] for result in of_model)
-            for name, of_model in results.items()
-        }
-        *_, linear = medians.values()  # the last model
-        for name, seconds in medians.items():
-            ratio = f"{seconds / linear:.2f}"
-            read = results[name][0]
-            speeds = ("–", "–")
-            if models is TEXT_MODELS:
-                megabytes = f"{read['megabytes'] / seconds:.2f}"
-                speeds = (megabytes, f"{read['words'] / seconds / 1e6:.2f}")
-            rows.append((problem, threads, name, f"{seconds:.2f}", ratio, *speeds))
-        print(*rows[-len(models) :], sep="\n", file=sys.stderr, flush=True)
-    return rows
 
 
 if __name__ == "__main__":

@@ -1,16 +1,45 @@
-"""The pages of results."""
+"""Command lines, and the pages of results with the machine that they were measured on."""
 
 from __future__ import annotations
 
-import os
+import argparse
+import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import machine
+import joblib
+import psutil
+import threadpoolctl
 
-RESULTS = Path(__file__).resolve().parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+DOCS = ROOT / "docs"
+
+_FOLDERS = {
+    "reviews": "folder with imdb_*.csv.gz and yelp_stars_*.csv.gz",
+    "explore": "folder of sets, NAME.csv.gz: text, label and part",
+}
+_LOAD_AT_START = psutil.getloadavg()[0]  # before a benchmark adds to it
+_PACKAGES = ("sklearn-clsattn", "scikit-learn", "numpy", "scipy", "torch")
+
+
+def parser(
+    module: str, description: str | None, *folders: str, output: bool = True
+) -> argparse.ArgumentParser:
+    """Return a module's parser, of which some of `_FOLDERS`, and the page's file, are options."""
+    made = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name in folders:
+        made.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=_FOLDERS[name])
+    if output:
+        made.add_argument("--output", type=Path, help="file of the page, which is printed anyway")
+    return made
 
 
 def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
@@ -24,37 +53,46 @@ def number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def page(title: str, command: str, *parts: str, described: dict[str, Any] | None = None) -> str:
-    """Return a page: title, command, date, machine, and the parts with a blank line between."""
-    described = described or machine.describe()
+def publish(path: Path | None, title: str, command: str, *parts: str) -> None:
+    """Print a page, and write it where a path is given.
+
+    It has a title, the command after "python -m benchmarks.", the date, the machine, and the parts.
+    """
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    of_machine = machine.summary(described), machine.warning(described)
-    lines = f"# {title}", f"`{command}`, {date}.", *of_machine, *parts
-    return "\n\n".join(filter(None, lines)) + "\n"
-
-
-def publish(text: str, path: Path | None) -> None:
-    """Print a page, and write it where a path is given."""
+    head = [f"# {title}", f"`python -m benchmarks.{command}`, {date}.", machine(), busy()]
+    text = "\n\n".join(filter(None, [*head, *parts])) + "\n"
     print(text)
     if path is not None:
-        write(path, text)
+        path.write_text(text, encoding="utf-8")
 
 
-def publish_table(
-    title: str,
-    module: str,
-    notes: str,
-    header: Sequence[Any],
-    rows: Iterable[Sequence[Any]],
-    path: Path | None,
-) -> None:
-    """Publish a page of one table, with notes, that a module of `benchmarks` printed."""
-    publish(page(title, f"python -m benchmarks.{module}", notes, table(header, rows)), path)
+def machine() -> str:
+    """Return processor, its instructions, memory, versions and threads, as a line."""
+    import torch
+
+    instructions = torch.backends.cpu.get_cpu_capability()  # such as AVX2 or AVX512
+    memory = psutil.virtual_memory().total / 2**30
+    versions = ", ".join(f"{package} {version(package)}" for package in _PACKAGES)
+    pools = threadpoolctl.threadpool_info()
+    blas = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+    return (
+        f"{_processor()} ({instructions}), {joblib.cpu_count()} cores, {memory:.1f} GiB, "
+        f"{platform.system()} {platform.machine()}; Python {platform.python_version()}, "
+        f"{versions}; PyTorch on {torch.get_num_threads()} threads, BLAS on {max(blas, default=1)}."
+    )
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+def busy() -> str:
+    """Return a warning if the machine was busy, else nothing."""
+    cores = joblib.cpu_count()
+    load = f"load {_LOAD_AT_START:.2f} on {cores} cores"
+    message = f"**The machine was busy** ({load}): do not trust times."
+    return "" if cores / 2 > _LOAD_AT_START else message
+
+
+def _processor() -> str:
+    """Return the name of the processor, where Linux tells it."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

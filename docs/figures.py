@@ -27,13 +27,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests, make_token_classification
-from sklearn_clsattn.importance import class_totals, posterior_difference
-from sklearn_clsattn.inspection import (
-    ModelReport,
-    SelectionDisplay,
-    TokenImportanceDisplay,
-    explain,
-)
+from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, report
 from sklearn_clsattn.text import WordVectors
 
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
@@ -97,11 +91,11 @@ def tokens_figure(texts: Any, labels: Any, path: Path) -> None:
     X = vectorizer.fit_transform(texts)
     names = vectorizer.get_feature_names_out()
     model = ClsAttentionClassifier().fit(X, labels)
-    difference = posterior_difference(
-        class_totals(X.sign(), np.searchsorted(model.classes_, labels), 2)
-    )
-    frequent = np.asarray((X > 0).sum(axis=0)).ravel() >= 50
-    documents = np.asarray((X > 0).sum(axis=0)).ravel()
+    has_token = X > 0
+    documents = np.asarray(has_token.sum(axis=0)).ravel()
+    positive = np.asarray(has_token[labels == model.classes_[1]].sum(axis=0)).ravel()
+    difference = 2 * positive / documents - 1
+    frequent = documents >= 50
 
     figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained")
     panels = (
@@ -160,34 +154,24 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     table = review.to_frame().sort_values("contribution", key=abs, ascending=False)
     print(table[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
-    photograph(review.counterfactual("words").to_html(), folder / "explaining_words.png", 920)
-    photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
+    photograph(review.counterfactual().to_html(), folder / "explaining_words.png", 920)
     in_context = TextClassifier().fit(texts, named)
     review = explain(in_context, [REVIEW], y_true=["bad"])
     opened = review.to_html(top=6).replace('<details class="more">', '<details class="more" open>')
     photograph(opened, folder / "explaining_context.png", 920)
-    displays = {
-        "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
-        "selection": SelectionDisplay.from_estimator(model, texts),
-    }
-    for name, display in displays.items():
-        path = folder / f"explaining_{name}.png"
-        display.figure_.savefig(path, dpi=110)
-        plt.close(display.figure_)
-        print(path)
+    display = TokenImportanceDisplay.from_estimator(model, texts)
+    display.figure_.savefig(folder / "explaining_tokens.png", dpi=110)
+    plt.close(display.figure_)
+    print(folder / "explaining_tokens.png")
 
 
 def report_figure(folder: Path) -> None:
     """The first screen of a report, on generated messages: real reviews are not ours to show."""
     texts, moods = load_requests(target="mood", return_X_y=True)
-    report = ModelReport.from_estimator(
-        TextClassifier(),
-        texts[2000:],
-        moods[2000:],
-        X_train=texts[:2000],
-        y_train=moods[:2000],
+    page = report(
+        TextClassifier(), texts[2000:], moods[2000:], X_train=texts[:2000], y_train=moods[:2000]
     )
-    photograph(report.to_html(), folder / "explaining_report.png", 1100, height=1250)
+    photograph(page, folder / "explaining_report.png", 1100, height=1250)
 
 
 def photograph(html: str, path: Path, width: int, height: int | None = None) -> None:
@@ -281,7 +265,7 @@ def mean_figure(texts: Any, labels: Any, path: Path) -> None:
 
 def context_figure(texts: Any, labels: Any, path: Path) -> None:
     """Draw the weights of positions and of the words before."""
-    vectorizer = TextClassifier(characters=None).fit(texts, labels)[0]
+    vectorizer = TextClassifier(characters=None).fit(texts, labels).vectorizer_
     figure, axes = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
     sides = {"start": vectorizer.start_scores_, "end": vectorizer.end_scores_}
     for ax, (side, scores) in zip(axes[:2], sides.items(), strict=True):

@@ -31,7 +31,6 @@ _SUBMODULES = (
     "comparison",
     "dask",
     "datasets",
-    "importance",
     "inspection",
     "paper",
     "saving",

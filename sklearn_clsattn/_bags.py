@@ -1,11 +1,9 @@
-"""Bags of documents whose words have character n-grams, stored as a product of two matrices.
+"""Bags of documents: weights of tokens in documents, perhaps as a product of two matrices.
 
 A document's character n-grams are those of its words. Counted document by document, they would be
 nine tenths of all entries. Instead, one matrix has the documents' units (words and word n-grams),
-and the other the columns of each unit. Multiplying by the bags is multiplying by both.
-
-Bags go from the vectorizer of a :class:`~sklearn_clsattn.TextClassifier` to its classifier and
-never leave the package: a vectorizer's public methods return ordinary sparse matrices.
+and another the tokens of each unit. Multiplying by the bags is multiplying by both. Where units are
+tokens, as in an ordinary document-term matrix, there is no second matrix.
 """
 
 from __future__ import annotations
@@ -17,7 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_FEW_ENTRIES = 8  # with more columns than so many times the entries, entries are sorted
+from ._matrices import BLOCK_ENTRIES, csr_of, log_damp, row_blocks, row_sums, with_entries
+from ._types import Array, Numbers
+
+_FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
+_FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
+_TOTALS_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
+_ENOUGH_ROWS = 2_000  # that say how many entries the rows of a product have
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class TokenVectors:
     n_tokens : number of columns, with and without vectors
     """
 
-    tokens: NDArray[np.intp]
+    tokens: Numbers
     matrix: NDArray[np.float32]
     n_tokens: int
 
@@ -47,133 +51,257 @@ class TokenVectors:
         rows[self.tokens] = self.matrix
         return rows
 
-    def __getitem__(self, columns: NDArray[np.intp]) -> Self:
+    def __getitem__(self, columns: Numbers) -> Self:
         """Return the vectors of some columns, which become 0, 1, 2, ..."""
         has_vector = np.isin(columns, self.tokens)
         rows = np.searchsorted(self.tokens, columns[has_vector])
-        return type(self)(np.flatnonzero(has_vector), self.matrix[rows], len(columns))
+        new_numbers = np.flatnonzero(has_vector)
+        return type(self)(new_numbers, self.matrix[rows], len(columns))
 
 
 @dataclass(eq=False)
 class Bags:
-    """Bags of documents: the product of two CSR matrices, and the vectors of its columns.
+    """Bags of documents, of shape (n_documents, n_tokens).
 
-    left : (n_documents, n_units), weights of units, such as words, in documents
-    right : (n_units, n_columns), weights of columns, such as n-grams, in units
-    units : (n_units,), names of the units
-    vectors : of the columns, if there are any
-    row_lengths : (n_documents,), numbers of entries of the product's rows, once known, or estimates
+    units : CSR (n_documents, n_units), positive weights of units in documents
+    tokens : CSR (n_units, n_tokens), weights of tokens in units; None where units are tokens
+    names : (n_units,), of the units where these are not tokens
+    vectors : of the tokens, if there are any
+    is_damped : whether the vectorizer has damped the counts of repeated words
+    known_lengths : (n_documents,), of :meth:`lengths`, once they are known
     """
 
-    left: sp.csr_array
-    right: sp.csr_array
-    units: NDArray[np.object_]
+    units: Any
+    tokens: Any = None
+    names: NDArray[np.object_] | None = None
     vectors: TokenVectors | None = None
-    row_lengths: NDArray[Any] | None = None
+    is_damped: bool = False
+    known_lengths: NDArray[Any] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape of the product, (n_documents, n_columns)."""
-        return self.left.shape[0], self.right.shape[1]
+        """The numbers of documents and of tokens."""
+        last = self.units if self.tokens is None else self.tokens
+        return self.units.shape[0], last.shape[1]
+
+    def __len__(self) -> int:
+        return int(self.units.shape[0])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the product's entries."""
-        return np.result_type(self.left.dtype, self.right.dtype)
+        """The type of the entries."""
+        if self.tokens is None:
+            return np.dtype(self.units.dtype)
+        return np.result_type(self.units.dtype, self.tokens.dtype)
 
-    def __matmul__(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        return self.left @ (self.right @ matrix)
+    @property
+    def n_stored(self) -> int:
+        """The number of stored entries."""
+        n_of_tokens = 0 if self.tokens is None else self.tokens.nnz
+        return int(self.units.nnz + n_of_tokens)
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Bags:
-        """Return the bags of some documents."""
-        selected = replace(self, left=self.left[rows])
-        if self.row_lengths is not None:
-            selected.row_lengths = self.row_lengths[rows]
-        return selected
+    @property
+    def largest_entry(self) -> float:
+        """The largest entry, or an upper bound of it."""
+        largest = float(self.units.data.max(initial=0))
+        if self.tokens is None:
+            return largest
+        return largest * float(self.tokens.data.max(initial=0))
 
-    def split_single_columns(self) -> tuple[NDArray[Any], NDArray[Any], Bags]:
-        """Return a column of each unit that no other has, its weight, and the bags without these.
+    def dot(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums over the tokens of each document, (n_documents, ...)."""
+        by_unit = matrix if self.tokens is None else self.tokens @ matrix
+        return np.asarray(self.units @ by_unit)
 
-        Columns and weights are (n_units,), both 0 for a unit without such a column.
+    def totals(self) -> Array:
+        """Return the total weight of each document, (n_documents,), in double precision."""
+        if self.tokens is not None:
+            return self.dot(np.ones(self.shape[1]))
+        sums = [np.zeros(0)]  # without documents
+        for _, part in row_blocks(self.units):
+            entries = part.data.astype(np.float64, copy=False)
+            sums.append(row_sums(entries, part.indptr))
+        return np.concatenate(sums)
+
+    def class_totals(self, by_class: NDArray[Any], n_classes: int, weights: Array) -> Array:
+        """Return the weighted sums over the documents of each class, (n_classes, n_tokens).
+
+        `by_class` are class codes, (n_documents,), or shares, (n_documents, n_classes).
         """
-        right = self.right
-        n_units, n_columns = right.shape
-        n_units_of_columns = np.bincount(right.indices, minlength=n_columns)
-        is_single = n_units_of_columns[right.indices] == 1
-        # 1) the first such entry of each unit
-        singles = np.flatnonzero(is_single)
-        units = np.repeat(np.arange(n_units), np.diff(right.indptr))[singles]
-        is_first = np.diff(units, prepend=-1) > 0
-        units = units[is_first]
-        entries = singles[is_first]
-        columns = np.zeros(n_units, dtype=right.indices.dtype)
-        columns[units] = right.indices[entries]
-        weights = np.zeros(n_units, dtype=right.dtype)
-        weights[units] = right.data[entries]
-        # 2) all other entries
-        is_other = np.ones(right.nnz, dtype=bool)
-        is_other[entries] = False
-        n_others_before = np.append(0, np.cumsum(is_other))
-        indptr = n_others_before[right.indptr].astype(right.indptr.dtype)
-        arrays = right.data[is_other], right.indices[is_other], indptr
-        others = sp.csr_array(arrays, shape=right.shape)
-        return columns, weights, Bags(self.left, others, self.units)
+        totals = class_totals(self.units, by_class, n_classes, weights)
+        if self.tokens is None:
+            return totals
+        by_token = self.tokens.T @ totals.T
+        return np.ascontiguousarray(by_token.T)
 
-    def multiplied(self) -> sp.csr_array:
-        """Return the product, with the entries of each row sorted by column."""
-        product = sp.csr_array(self.left @ self.right)
+    def __getitem__(self, rows: slice | Numbers) -> Bags:
+        """Return the bags of some documents."""
+        lengths = None if self.known_lengths is None else self.known_lengths[rows]
+        return replace(self, units=self.units[rows], known_lengths=lengths)
+
+    def columns(self, columns: Numbers) -> Bags:
+        """Return some of the tokens, in this order, without vectors."""
+        if self.tokens is None:
+            return Bags(self.units[:, columns], is_damped=self.is_damped)
+        return replace(self, tokens=self.tokens[:, columns], vectors=None, known_lengths=None)
+
+    def without_unused_columns(self) -> tuple[Bags, Numbers]:
+        """Return the bags without tokens, and units, of no document, and the tokens kept.
+
+        If there are none at all, the first stays.
+        """
+        units, used = without_unused_columns(self.units)
+        if self.tokens is None:
+            return replace(self, units=units, vectors=None), used
+        tokens, columns = without_unused_columns(self.tokens[used])
+        names = None if self.names is None else self.names[used]
+        return replace(self, units=units, tokens=tokens, names=names, vectors=None), columns
+
+    def matrix(self) -> Any:
+        """Return the bags as one CSR matrix, whose rows are sorted by column."""
+        if self.tokens is None:
+            return self.units
+        product = sp.csr_array(self.units @ self.tokens)
         product.sort_indices()
         return product
 
+    def unit_blocks(self, n_entries: int = BLOCK_ENTRIES) -> list[tuple[slice, Any]]:
+        """Return slices of documents and their units, whose tokens have some `n_entries` entries.
 
-def multiplied(X: Any) -> Any:
-    """Return bags as a CSR array, and an ndarray or a sparse matrix as it is."""
-    return X.multiplied() if isinstance(X, Bags) else X
+        The tokens of a block are its units times `tokens`, if there are any.
+        """
+        if self.tokens is not None:
+            # Each entry becomes as many as its unit has.
+            n_occurrences = np.bincount(self.units.indices, minlength=self.units.shape[1])
+            unit_sizes = np.diff(self.tokens.indptr)
+            n_products = int(n_occurrences @ unit_sizes)
+            n_entries = int(n_entries * self.units.nnz / max(n_products, 1))
+        return list(row_blocks(self.units, max(1, n_entries)))
+
+    def block_matrix(self, units: Any) -> Any:
+        """Return the tokens of a block of units, as CSR."""
+        return units if self.tokens is None else units @ self.tokens
+
+    def damped(self, scale: float, dtype: type[np.floating[Any]]) -> Bags:
+        """Return the bags with damped entries, whose unit is `scale`, in a precision.
+
+        Entries in several units cannot be damped one by one.
+        """
+        matrix = self.matrix()
+        entries = log_damp(matrix.data, scale, dtype)
+        return Bags(with_entries(matrix, entries), vectors=self.vectors, is_damped=True)
+
+    def lengths(self) -> NDArray[Any]:
+        """Return the number of tokens of each document, (n_documents,).
+
+        Of a product with many documents they are estimates: the number of entries before equal
+        tokens are added up, times the share of these that is left in some documents.
+        """
+        if self.known_lengths is None:
+            self.known_lengths = self._lengths()
+        return self.known_lengths
+
+    def _lengths(self) -> NDArray[Any]:
+        """Return :meth:`lengths` where they are not known."""
+        if self.tokens is None:
+            return np.diff(self.units.indptr)
+        # 1) the number of tokens of all units of each document, before equal ones are added up
+        unit_sizes = np.diff(self.tokens.indptr).astype(np.float64)
+        bounds = row_sums(unit_sizes[self.units.indices], self.units.indptr)
+        # 2) documents that stand for all, whatever their order
+        one_in = max(1, len(self) // _ENOUGH_ROWS)
+        sampled = np.flatnonzero(bounds % one_in == 0)
+        # 3) the number of different tokens of these
+        some = self[sampled]
+        lengths = [np.zeros(0, np.intp)]
+        for _, units in some.unit_blocks():
+            different_tokens = some.block_matrix(units)
+            lengths.append(np.diff(different_tokens.indptr))
+        if one_in == 1:
+            return np.concatenate(lengths)
+        # 4) the same share of the bound for all
+        total_bound = float(bounds[sampled].sum())
+        n_different = sum(map(np.sum, lengths))
+        share = n_different / total_bound if total_bound else 1.0
+        return bounds * share
+
+    def split_single_tokens(self) -> tuple[Numbers, NDArray[Any], Bags]:
+        """Return a token of each unit that no other has, its weight, and the bags without these.
+
+        Tokens and weights are (n_units,), both 0 for a unit without such a token.
+        """
+        tokens = self.tokens
+        n_units, n_tokens = tokens.shape
+        n_units_of_tokens = np.bincount(tokens.indices, minlength=n_tokens)
+        is_single = n_units_of_tokens[tokens.indices] == 1
+        # 1) the first such entry of each unit
+        singles = np.flatnonzero(is_single)
+        units = np.repeat(np.arange(n_units), np.diff(tokens.indptr))[singles]
+        is_first = np.diff(units, prepend=-1) > 0
+        units = units[is_first]
+        entries = singles[is_first]
+        columns = np.zeros(n_units, dtype=tokens.indices.dtype)
+        columns[units] = tokens.indices[entries]
+        weights = np.zeros(n_units, dtype=tokens.dtype)
+        weights[units] = tokens.data[entries]
+        # 2) all other entries
+        is_other = np.ones(tokens.nnz, dtype=bool)
+        is_other[entries] = False
+        n_others_before = np.append(0, np.cumsum(is_other))
+        indptr = n_others_before[tokens.indptr].astype(tokens.indptr.dtype)
+        others = csr_of(tokens.data[is_other], tokens.indices[is_other], indptr, n_tokens)
+        return columns, weights, replace(self, tokens=others)
 
 
-def is_sparse(X: Any) -> bool:
-    """Return whether documents are bags or a sparse matrix, and no ndarray."""
-    return isinstance(X, Bags) or sp.issparse(X)
+def class_totals(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array) -> Array:
+    """Return the weighted sums of a CSR matrix by class, (n_classes, n_columns), in float64.
 
-
-def n_stored(X: Any) -> int:
-    """Return the number of stored entries of a sparse matrix, or of the two matrices of bags."""
-    if isinstance(X, Bags):
-        return int(X.left.nnz + X.right.nnz)
-    return int(X.nnz)
-
-
-def with_columns_of(X: Any, columns: NDArray[np.intp]) -> Any:
-    """Return some of the columns of bags or a CSR matrix, in this order."""
-    if not isinstance(X, Bags):
-        return X[:, columns]
-    # Vectors and row lengths would be those of all columns.
-    return Bags(X.left, X.right[:, columns], X.units)
-
-
-def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return bags or a CSR matrix without its empty columns, and the columns kept.
-
-    If all columns are empty, the first stays. Bags also lose the units that occur in no document.
+    `by_class` are class codes, (n_rows,), or shares, (n_rows, n_classes).
     """
-    if isinstance(X, Bags):
-        left, units = without_unused_columns(X.left)
-        right, columns = without_unused_columns(X.right[units])
-        return Bags(left, right, X.units[units], row_lengths=X.row_lengths), columns
-    # 1) the columns to keep
+    n_rows, n_columns = X.shape
+    # 1) of shares: a product of sparse matrices
+    if by_class.ndim == 2:
+        weighted_shares = sp.csr_array(by_class * weights[:, None])
+        sums_of_shares = (weighted_shares.T @ X).toarray()
+        return np.ascontiguousarray(sums_of_shares)
+    # 2) of codes of few classes: a product with a column of weights for each class
+    n_entries = max(_TOTALS_ENTRIES, n_classes * n_columns)
+    blocks = row_blocks(X, n_entries)
+    if n_classes <= _FEW_CLASSES:
+        one_hot = np.zeros((n_rows, n_classes))
+        one_hot[np.arange(n_rows), by_class] = weights
+        sums = np.zeros((n_columns, n_classes))
+        for rows, part in blocks:
+            sums += part.T @ one_hot[rows]
+        return np.ascontiguousarray(sums.T)
+    # 3) of many classes, entry by entry: a product would cost n_classes additions for each
+    totals = np.zeros(n_classes * n_columns)
+    for rows, part in blocks:
+        lengths = np.diff(part.indptr)
+        first_cells = by_class[rows].astype(np.intp) * n_columns
+        cells = np.repeat(first_cells, lengths)
+        cells += part.indices
+        amounts = np.repeat(weights[rows], lengths)
+        amounts *= part.data
+        totals += np.bincount(cells, amounts, len(totals))
+    return totals.reshape(n_classes, n_columns)
+
+
+def without_unused_columns(X: Any) -> tuple[Any, Numbers]:
+    """Return a CSR matrix without its empty columns, and the columns kept, at least one."""
     columns = _used_columns(X)
-    # 2) the same entries, in columns numbered anew
     new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
     new_numbers[columns] = np.arange(len(columns))
-    arrays = (X.data, new_numbers[X.indices], X.indptr)
-    kept = sp.csr_array(arrays, shape=(X.shape[0], len(columns)))
+    indices = new_numbers[X.indices]
+    kept = csr_of(X.data, indices, X.indptr, len(columns))
     return kept, columns
 
 
-def _used_columns(X: Any) -> NDArray[np.intp]:
+def _used_columns(X: Any) -> Numbers:
     """Return the columns of a CSR matrix that have entries, (n_used,), ascending; at least one."""
     if not X.nnz:
         return np.arange(min(1, X.shape[1]))
     if _FEW_ENTRIES * X.nnz < X.shape[1]:  # a sort takes less time than a pass over all columns
         return np.unique(X.indices).astype(np.intp)
-    return np.flatnonzero(np.bincount(X.indices))
+    n_entries = np.bincount(X.indices)
+    return np.flatnonzero(n_entries)

@@ -70,7 +70,7 @@ def fit_task(
 ) -> Iterator[FitTask]:
     """Tell the callbacks of an estimator that its fit begins and, without an error, that it ends.
 
-    The fit must be decorated with :func:`._training.all_or_nothing`: scikit-learn's `_fit_context`
+    The fit must be decorated with :func:`._fitting.all_or_nothing`: scikit-learn's `_fit_context`
     in it clears up after an error.
     """
     if not hasattr(estimator, "_init_callback_context"):

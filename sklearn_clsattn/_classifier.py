@@ -1,4 +1,4 @@
-"""The classifier: it validates, calls the core and stores the result."""
+"""The classifier: it validates, calls the training and stores the result."""
 
 from __future__ import annotations
 
@@ -7,36 +7,21 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_consistent_length
 
 from ._bags import Bags, TokenVectors
-from ._base import BaseAttentionClassifier, documents_in_memory
-from ._docstrings import documented
-from ._pickling import public
+from ._base import BaseAttentionClassifier
+from ._fitting import all_or_nothing, check_finite, prepared
 from ._sklearn import Interval, StrOptions
-from ._training import (
-    all_or_nothing,
-    check_finite,
-    overflow_as_value_error,
-    warn_of_size,
-    warn_user,
-)
-from ._validation import (
-    check_first_classes,
-    column_names,
-    encode_batch,
-    encode_columns,
-    has_probabilities,
-    has_several_labels,
-    validated,
-)
+from ._validation import checked_weights, targets_of_batch, validated_bags
+from .training.threads import thread_pool
 
 if TYPE_CHECKING:
-    from ._core.documents import Documents
-    from ._core.memory import Stream
-    from ._core.result import FitResult
+    from .training.documents import Documents
+    from .training.memory import Stream
+    from .training.result import FitResult
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
@@ -50,8 +35,6 @@ def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     raise AttributeError(f"partial_fit is not available, because {why}.")
 
 
-@public("sklearn_clsattn")
-@documented
 class ClsAttentionClassifier(BaseAttentionClassifier):
     r"""Text classifier with one layer of ``<cls>`` attention over token counts.
 
@@ -80,16 +63,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     token_scaling : {"log_odds"} or None, default="log_odds"
         How values are scaled and where attention starts: by the tokens' log-odds between the
         classes (as in NB-SVM [2]_), or the same for all tokens.
-    sublinear_counts : bool, default=True
-        Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
-        of the training data: the tenth occurrence of a token adds less than the first. Binary
-        counts stay as they are. False is for weights that are damped already, such as those of a
-        :class:`~sklearn_clsattn.text.ContextVectorizer`.
-    token_vectors_scale : float or "auto", default="auto"
-        How much the token vectors contribute, if `fit` gets any: the standard deviation of the part
-        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses it
-        between 0 and 2, together with `C`, by the loss of held-out documents: a mean of 0, 0.5, 1
-        and 2, which few documents change little.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
@@ -109,27 +82,64 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     Attributes
     ----------
-    C_ : float
-        The value of `C` used.
-    attention_C_ : float
-        The value of `attention_C` used.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha of each token in the training data (after damping), the importance in
+        the paper. One row per class for more than two classes; for two, positive values support
+        ``classes_[1]``.
+    attention_scores_ : ndarray of shape (n_tokens,)
+        Attention scores E.p. A token's attention is proportional to its (damped) count times the
+        exponential of its score.
+    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Token values E.v: what a token adds to the decision per unit of attention.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Added to the attention-weighted mean of the values.
+    cls_score_, cls_weight_ : float
+        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
+        value is 0. If it does not attend to itself, these are -inf and 0.
+    cls_embedding_ : ndarray of shape (d,)
+        The embedding p; d is 2 for two classes and 1 + K for K > 2, plus the dimension of the token
+        vectors.
+    output_vector_ : ndarray of shape (d,) or (n_classes, d)
+        The output vector v; one row per class for more than two classes.
+    token_embeddings_ : ndarray of shape (n_tokens, d)
+        The embeddings E of least norm that have these scores and values for orthonormal p and v,
+        computed on demand; token vectors are the last components, multiplied by one factor per
+        token.
+    selected_tokens_ : ndarray of shape (n_selected,)
+        Columns that have the highest attention score in some training document (including ties
+        within 1e-6), most often selected first.
+    selection_counts_ : ndarray of shape (n_selected,)
+        Number of training documents in which each of them is selected.
+    C_, attention_C_ : float
+        The values of `C` and `attention_C` used.
     Cs_ : ndarray of shape (n_Cs,)
         With ``C="auto"``, the values tried, ascending; empty if there are fewer than eight
         different documents.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Negative mean log loss on the held-out documents, for each fold and value.
     token_vectors_scale_ : float
-        The value of `token_vectors_scale` used; absent without vectors.
+        How much the token vectors contribute, absent without them: the standard deviation of the
+        part of the values that comes from vectors, relative to the tokens' own part. It is chosen
+        between 0 and 2, together with `C`, by the loss of held-out documents.
     vector_weights_ : ndarray of shape (d,) or (n_classes, d)
         Weights of the vectors in the token values; absent without vectors.
     entry_scale_ : float
-        The m of `sublinear_counts`; absent if that is False.
+        The m of the damping of counts (see Notes).
     multilabel_ : bool
         Whether documents have several labels. Each label then has its own values and intercept;
         all labels share the attention, and the loss is the sum of theirs.
-    {attributes}
+    n_iter_ : int
+        Number of iterations, at least 1.
+    loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Training loss with penalties, in nats per document, at the start and after each iteration.
     optimality_gap_ : float
         The gap reached (see `tol`).
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the tokens, if X had string names.
 
     See Also
     --------
@@ -152,10 +162,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     v_k are fixed and orthogonal, an L2 penalty on E equals two L2 penalties, on a and on b, so
     the dimension of the embeddings drops out.
 
+    A count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry in training:
+    the tenth occurrence of a token adds less than the first. Binary counts stay as they are.
+
     Training uses single precision for integer counts and float32 input, and double precision for
     other input. Predictions, attention and contributions are always in double precision.
 
-    {references}
+    References
+    ----------
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+       Embeddings Provably Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
+       Topic Classification. Proceedings of ACL 2012.
 
     Examples
     --------
@@ -170,14 +188,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     """
 
     _accepts_columns = True  # of y
+    _damps_counts = True
 
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
-        "sublinear_counts": ["boolean"],
-        "token_vectors_scale": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -192,15 +209,21 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         attention_C: float | Literal["auto"] = 0.03,
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
-        sublinear_counts: bool = True,
-        token_vectors_scale: float | Literal["auto"] = "auto",
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 300,
         tol: float | Literal["auto"] = "auto",
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self._keep(locals())
+        self.C = C
+        self.attention_C = attention_C
+        self.attend_cls = attend_cls
+        self.token_scaling = token_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.device = device
 
     @all_or_nothing
     def fit(
@@ -209,52 +232,50 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         token_vectors: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
     ) -> Self:
         """Fit the classifier.
 
-        If documents can have several labels, `y` is a matrix of 0 and 1 of shape (n_documents,
-        n_labels): dense, sparse, or a data frame, whose column names are then the classes.
-
-        If only probabilities of the classes are known, such as those of another model, `y` is a
-        matrix of these, of shape (n_documents, n_classes), whose rows add up to 1. A document is
-        then worth as much as one copy of it for each class, weighted by the probability.
-
         Parameters
         ----------
-        {training}
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,) or (n_documents, n_classes)
+            Class labels. If documents can have several labels, a matrix of 0 and 1 with a column
+            for each label, dense or sparse. If only probabilities of the classes are known, such as
+            those of another model, a matrix of these, whose rows add up to 1: a document is then
+            worth as much as one copy of it for each class, weighted by the probability. The columns
+            of a data frame name the classes, other columns are 0, 1, 2, ...
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative document weights; a weight of 2 is equivalent to two copies.
         token_vectors : array-like of shape (n_tokens, d), default=None
             Vectors of the tokens, such as those of
             :class:`~sklearn_clsattn.text.WordVectors`. Tokens with similar vectors share what is
             learned, and a token that occurs in no document gets its value from its vector. Only
-            directions matter; a row of zeros means no vector. A
-            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` has them as
-            `token_vectors_`; :class:`~sklearn_clsattn.TextClassifier` passes them on.
-        classes : array-like of shape (n_classes,), default=None
-            Names of the classes in the order of the columns of `y`, if these are probabilities. A
-            data frame's columns have names, other columns are named 0, 1, 2, ... Where all
-            probabilities are 0 or 1, `classes` tell them from several labels.
+            directions matter; a row of zeros means no vector.
 
-        {self}
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
 
         Examples
         --------
-        >>> import numpy as np
+        >>> import pandas as pd
         >>> from sklearn_clsattn import ClsAttentionClassifier
-        >>> X = np.array([[2, 0, 1], [0, 2, 1], [1, 1, 0], [0, 1, 1]])
-        >>> y = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5], [0.3, 0.7]])
-        >>> model = ClsAttentionClassifier(C=1.0).fit(X, y, classes=["ham", "spam"])
+        >>> X = [[2, 0, 1], [0, 2, 1], [1, 1, 0], [0, 1, 1]]
+        >>> y = pd.DataFrame({"ham": [0.9, 0.1, 0.5, 0.3], "spam": [0.1, 0.9, 0.5, 0.7]})
+        >>> model = ClsAttentionClassifier(C=1.0).fit(X, y)
         >>> model.predict([[1, 0, 0], [0, 1, 0]])
         array(['ham', 'spam'], dtype='<U4')
         """
         vectors = X.vectors if isinstance(X, Bags) else None
-        options = self._vector_options(token_vectors, vectors)
-        self._fit_in_memory(X, y, sample_weight, classes, **options)
+        if token_vectors is not None:
+            vectors = checked_vectors(token_vectors)
+        self._fit_in_memory(X, y, sample_weight, vectors=vectors)
         return self
 
     @available_if(_learns_from_batches)
     @all_or_nothing
-    @documented
     def partial_fit(
         self,
         X: Any,
@@ -267,15 +288,24 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Each call trains to convergence on the batch and on a memory of all earlier documents:
         their exact token statistics, and a second-order expansion of their losses around the
         current model. The first call is :meth:`fit` in double precision. Batches should mix the
-        classes: the model forgets a class that is missing from many batches in a row. Of a
-        matrix `y`, columns are several labels, or probabilities if any is between 0 and 1.
+        classes: the model forgets a class that is missing from many batches in a row.
 
         Parameters
         ----------
-        {training}
-        {classes}
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,) or (n_documents, n_classes)
+            As in :meth:`fit`. The columns of a data frame are matched with the classes by name.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that occur in any batch. The first call needs them; in later calls they may
+            be omitted.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative document weights; a weight of 2 is equivalent to two copies.
 
-        {self}
+        Returns
+        -------
+        self : estimator
+            The classifier, fitted on all batches so far.
 
         Raises
         ------
@@ -301,87 +331,44 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> bool(model.score(X[400:], y[400:]) > 0.8)
         True
         """
-        from ._core.memory import Stream
-        from ._core.products import resolve_device
-        from ._core.streaming import learn_batch
-        from ._core.threads import ThreadLimit
+        from .training.documents import Documents
+        from .training.memory import Stream
+        from .training.products import resolve_device
+        from .training.streaming import learn_batch
 
-        if isinstance(X, Bags) and X.vectors is not None:
-            raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
-        # 1) the batch, with targets among the classes of the first one
-        stream: Stream | None = getattr(self, "_stream", None)  # None in the first call
         device = resolve_device(self.device)
+        stream: Stream | None = getattr(self, "_stream", None)
         earlier_classes = None if stream is None else self.classes_
-        names = self._names_of_probabilities(y, classes, earlier_classes)
-        csr, labels, weights = validated(
-            self, X, y, sample_weight, reset=stream is None, classes=names
-        )
-        if labels.ndim == 1:
-            if earlier_classes is None:
-                check_first_classes(classes)
-            targets = encode_batch(labels, classes, earlier_classes)
-        else:
-            targets = encode_columns(y, labels, names, earlier_classes)
-        # 2) the memory of earlier batches
+        # 1) the batch
+        bags = validated_bags(self, X, reset=stream is None)
+        targets = targets_of_batch(y, classes, earlier_classes, self.multilabel_)
+        weights = checked_weights(bags.units, sample_weight)
+        check_consistent_length(bags.units, targets.values)
         if stream is None:
-            stream = Stream.empty(targets.n_classes, csr.shape[1], multilabel=targets.multilabel)
+            stream = Stream.empty(targets.n_classes, bags.shape[1], multilabel=targets.multilabel)
         elif targets.multilabel != self.multilabel_:
             before = "several labels" if self.multilabel_ else "one label"
             raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
-        # 3) training on both
-        batch, _ = documents_in_memory(
-            self,
-            csr,
-            targets,
-            weights,
-            entry_scale=stream.entry_scale,
-            earlier_class_weights=stream.statistics.class_weights,
-        )
-        with ThreadLimit(), overflow_as_value_error(self, batch.statistics.total_weight):
+        # 2) training on it and on the memory of earlier batches
+        with thread_pool(), np.errstate(all="ignore"):  # the result is checked
+            batch, _ = prepared(
+                Documents(bags, targets, weights),
+                self.class_weight,
+                damps_counts=not bags.is_damped,
+                entry_scale=stream.entry_scale,
+                is_first=False,
+            )
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
-            check_finite(result)
-        # 4) the model and the new memory
+        check_finite(result)
+        # 3) the model and the new memory
         self._store(
             result, targets.classes, kept.statistics, kept.selection_counts, kept.entry_scale
         )
         self._stream = kept
         self._warn(result)
         return self
-
-    def _names_of_probabilities(self, y: Any, classes: Any, earlier_classes: Any) -> Any:
-        """Return the names of a batch's columns of probabilities, None if `y` has labels.
-
-        Columns of 0 and 1 are several labels in the first batch, where `earlier_classes` are None,
-        and then what they were.
-        """
-        if not has_several_labels(y):
-            return None
-        if not has_probabilities(y) and (earlier_classes is None or self.multilabel_):
-            return None
-        if classes is not None:
-            return classes
-        if earlier_classes is None or hasattr(y, "columns"):
-            return column_names(y)
-        return earlier_classes  # in whose order columns without names are
-
-    def cls_attention(self, X: Any) -> NDArray[np.float64]:
-        """Return the share of attention that ``<cls>`` keeps: how uninformative a document is.
-
-        If it is near 1, the decision is near the intercept. You can reject documents by this share
-        or by their probabilities.
-
-        {X}
-
-        Returns
-        -------
-        shares : ndarray of shape (n_documents,)
-            From 0 to 1: 1 for a document without known tokens; always 0 with
-            ``attend_cls=False``.
-        """
-        fitted, X = self._checked(X)
-        return fitted.cls_shares(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -390,45 +377,31 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
         # Imported only when a fit starts, because prediction does not need PyTorch.
-        from ._core.fit import fit_attention
+        from .training.fit import fit_attention
 
-        vectors = options.get("vectors")
+        vectors = options["vectors"]
         n_tokens = documents.shape[1]
         if vectors is not None and vectors.n_tokens != n_tokens:
             raise ValueError(
                 f"token_vectors has {vectors.n_tokens} rows, but X has {n_tokens} columns: "
                 "expected one row per token, zeros for a token without a vector."
             )
-        warn_of_size(n_tokens, documents.n_outputs)
         log = partial(print, flush=True) if self.verbose else None
         return fit_attention(documents, log=log, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
-        """Return the training parameters."""
-        settings: dict[str, Any] = {
-            "C": self.C,
-            "attention_C": self.attention_C,
+        """Return the training parameters, None for what training chooses."""
+        return {
+            "C": None if self.C == "auto" else self.C,
+            "attention_C": None if self.attention_C == "auto" else self.attention_C,
             "attend_cls": self.attend_cls,
             "max_iter": self.max_iter,
-            "tol": self.tol,
+            "tol": None if self.tol == "auto" else self.tol,
             "scaling": self.token_scaling,
         }
-        # The core chooses what is None.
-        for name, value in settings.items():
-            if value == "auto":
-                settings[name] = None
-        return settings
 
-    def _vector_options(self, rows: Any, vectors: TokenVectors | None = None) -> dict[str, Any]:
-        """Return the training options for token vectors: `rows`, (n_tokens, d), else `vectors`."""
-        if rows is not None:
-            rows = check_array(rows, dtype=np.float64, input_name="token_vectors")
-            vectors = TokenVectors.from_rows(rows)
-        scale = None if self.token_vectors_scale == "auto" else self.token_vectors_scale
-        if vectors is not None:
-            return {"vectors": vectors, "scale": scale}
-        if scale:  # a number, which asks for vectors
-            warn_user(
-                f"token_vectors_scale={scale} has no effect, because fit got no token_vectors."
-            )
-        return {}
+
+def checked_vectors(token_vectors: ArrayLike) -> TokenVectors:
+    """Return the vectors of tokens, given in rows, (n_tokens, d)."""
+    rows = check_array(token_vectors, dtype=np.float64, input_name="token_vectors")
+    return TokenVectors.from_rows(rows)

@@ -7,7 +7,6 @@ much as one copy of it for each class, weighted by the probability.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._matrices import safe_divide
 from ._types import Array, Numbers
-
-_ROUNDING = 1e-9  # of sums of weights that are compared
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,12 @@ class Targets:
         return cls(classes, (indicator != 0).astype(np.float64), multilabel=True)
 
     @classmethod
-    def joined(cls, parts: Sequence[Targets]) -> Targets:
-        """Return the targets of several parts, with the same classes, as one."""
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        return replace(first, values=np.concatenate([part.values for part in parts]))
+    def from_probabilities(cls, classes: NDArray[Any], probabilities: NDArray[Any]) -> Targets:
+        """Return the targets of documents with probabilities, (n_documents, n_classes)."""
+        order = np.argsort(classes, kind="stable")  # scikit-learn's classes are sorted
+        sums = probabilities.sum(axis=1, keepdims=True)
+        shares = probabilities[:, order] / sums
+        return cls(classes[order], np.ascontiguousarray(shares))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -87,31 +85,18 @@ class Targets:
         if self.multilabel or np.array_equal(classes, self.classes):
             return self
         positions = np.searchsorted(classes, self.classes).astype(np.intp)
-        if self.has_codes and not len(self):  # there may be no classes to index
-            return Targets(classes, np.empty(0, np.intp))
         if self.has_codes:
-            return Targets(classes, positions[self.values])
+            codes = positions[self.values] if len(self) else self.values
+            return Targets(classes, codes)
         shares = np.zeros((len(self), len(classes)))
         shares[:, positions] = self.values
         return Targets(classes, shares)
 
-    def without_classes(self, left_out: NDArray[np.bool_]) -> Targets:
-        """Return the targets without some classes, (n_classes,), that no document is in."""
-        if not left_out.any():
-            return self
-        classes = self.classes[~left_out]
-        if self.has_codes:
-            new_codes = np.cumsum(~left_out) - 1
-            return Targets(classes, new_codes[self.values])
-        return replace(self, classes=classes, values=self.values[:, ~left_out])
-
-    def by_class(self, weights: Array) -> Array:
-        """Return each document's weight in each class, (n_documents, n_classes)."""
+    def shares(self) -> Array:
+        """Return the share of each class, (n_documents, n_classes)."""
         if not self.has_codes:
-            return np.asarray(self.values * weights[:, None])
-        by_class = np.zeros((len(self), self.n_classes))
-        by_class[np.arange(len(self)), self.values] = weights
-        return by_class
+            return np.asarray(self.values, dtype=np.float64)
+        return np.eye(self.n_classes)[self.values]
 
     def class_sums(self, numbers: Array) -> Array:
         """Return the sum of numbers, (n_documents,), over the documents of each class."""
@@ -129,92 +114,37 @@ class Targets:
         # The shares of copies that count more become larger.
         by_class = self.values * factors
         totals = by_class.sum(axis=1)
-        return replace(self, values=_shares(by_class, totals)), weights * totals
+        divisors = totals[:, None]
+        shares = np.divide(by_class, divisors, out=by_class, where=divisors > 0)
+        return replace(self, values=shares), weights * totals
 
-    def kinds(self) -> Numbers:
-        """Return a number for each document, the same for documents that copies can stand for.
+    def strata(self, weights: Array) -> Numbers:
+        """Return the class of each document, (n_documents,), by which documents are held out.
 
-        These have the same label or labels. Of documents with probabilities, the mean stands for
-        copies.
+        Of several labels it is the rarest, and n_classes for a document without any. Of other
+        shares it is the class with the largest, and n_classes for equal ones.
         """
         if self.has_codes:
             return self.values
-        if not self.multilabel:
-            return np.zeros(len(self), np.intp)
-        # The sum of a random number for each label stands for the set of labels.
-        label_numbers = np.random.default_rng(0).random(self.n_classes)
-        set_numbers = self.values @ label_numbers
-        return np.unique(set_numbers, return_inverse=True)[1]
-
-    def merged(self, first: Numbers, copy_of: Numbers, weights: Array) -> tuple[Targets, Array]:
-        """Return the targets, and the summed weights, of documents that stand for their copies.
-
-        `copy_of`, (n_documents,), is the number, 0..n-1, of the document that each one is a copy
-        of, all of the same :meth:`kinds`, and `first`, (n,), is its row.
-        """
-        sums = np.bincount(copy_of, weights, len(first)).astype(np.float64)
-        if self.has_codes or self.multilabel:
-            return self[first], sums
-        by_class = group_sums(self.by_class(weights), copy_of, len(first))
-        return replace(self, values=_shares(by_class, sums)), sums
-
-    def class_shares(self, groups: Numbers, weights: Array) -> Array:
-        """Return the number of groups in each class, (n_classes,), shared by its documents.
-
-        `groups` number the documents, from 0; all `weights` are positive.
-        """
-        totals = np.bincount(groups, weights)
-        return self.class_sums(weights / totals[groups])
-
-    def rarest_labels(self, weights: Array) -> NDArray[np.bool_]:
-        """Return whether a class is the rarest of a document's several labels, by weight.
-
-        The result is (n_documents, n_classes + 1): the last is for documents without labels.
-        Labels may be equally rare.
-        """
-        # 1) the weight of all documents with a label, for each document that has it
-        has_label = self.values > 0
-        sizes = np.where(has_label, weights @ self.values, np.inf)
-        # 2) whether it is the smallest of the document's
-        smallest = sizes.min(axis=1, initial=np.inf)
-        rarest = has_label & (sizes <= (1.0 + _ROUNDING) * smallest[:, None])
-        return np.column_stack([rarest, ~has_label.any(axis=1)])
-
-    def heaviest_classes(self, groups: Numbers, weights: Array) -> tuple[Numbers, Numbers]:
-        """Return the pairs of a group and a class in which it weighs most, both (n_pairs,).
-
-        `groups` number the documents, from 0. Of several labels, only the rarest counts; documents
-        without any are in a class of their own, n_classes. A group is in several pairs where its
-        documents weigh as much in one class as in another.
-        """
-        n_groups = int(groups.max(initial=-1)) + 1
-        # 1) the weight of each group in each class
-        if self.has_codes:
-            entries = (weights, (groups, self.values))
-            by_class = sp.csr_array(entries, shape=(n_groups, self.n_classes))
-        elif self.multilabel:
-            weight_of_rarest = self.rarest_labels(weights) * weights[:, None]
-            by_class = sp.csr_array(group_sums(weight_of_rarest, groups, n_groups))
-        else:
-            by_class = sp.csr_array(group_sums(self.by_class(weights), groups, n_groups))
-        by_class.sum_duplicates()
-        # 2) the classes of the largest weight in each group
-        group = np.repeat(np.arange(n_groups), np.diff(by_class.indptr))
-        largest = np.zeros(n_groups)
-        np.maximum.at(largest, group, by_class.data)
-        is_heaviest = by_class.data >= (1.0 - _ROUNDING) * largest[group]
-        return group[is_heaviest], by_class.indices[is_heaviest].astype(np.intp)
+        # 1) several labels: the rarest, or a column of none after the others
+        if self.multilabel:
+            label_weights = weights @ self.values
+            rarity = safe_divide(1.0, label_weights) * (self.values > 0)
+            has_none = rarity.max(axis=1, initial=0.0) == 0
+            with_none = np.column_stack([rarity, has_none])
+            return np.asarray(with_none.argmax(axis=1))
+        # 2) other shares: the largest, if it is the only one
+        largest = self.values.max(axis=1, keepdims=True)
+        is_largest = self.values == largest
+        classes = is_largest.argmax(axis=1)
+        n_largest = is_largest.sum(axis=1)
+        classes[n_largest > 1] = self.n_classes
+        return classes
 
 
 def group_sums(matrix: Array, groups: Numbers, n_groups: int) -> Array:
     """Return the sums of rows, (n_rows, m), by their groups 0..n_groups-1, (n_groups, m)."""
     n_rows = len(groups)
-    entries = (np.ones(n_rows), (groups, np.arange(n_rows)))
-    indicator = sp.csr_array(entries, shape=(n_groups, n_rows))
+    places = groups, np.arange(n_rows)
+    indicator = sp.csr_array((np.ones(n_rows), places), shape=(n_groups, n_rows))
     return np.asarray(indicator @ matrix)
-
-
-def _shares(by_class: Array, totals: Array) -> Array:
-    """Divide weights, (n, n_classes), in place by totals, (n,), where a total is positive."""
-    totals = totals[:, None]
-    return np.divide(by_class, totals, out=by_class, where=totals > 0)

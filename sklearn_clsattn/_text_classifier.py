@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, fit_task_with_part
 from ._classifier import ClsAttentionClassifier
-from ._pickling import SavedMixin, public
+from ._fitting import all_or_nothing
+from ._pickling import SavedMixin
 from ._sklearn import Interval, StrOptions
-from ._training import all_or_nothing
 from ._types import Array
 from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
 from .text._teacher import learn_from_teacher
+from .text._tokens import checked_texts
 from .text._word_vectors import WordVectors
 
 
-@public("sklearn_clsattn")
 class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classifier of texts, with calibrated probabilities and reasons that can be checked.
 
@@ -76,12 +76,12 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         The fitted classifier. Its fitted attributes, such as `classes_`, `token_importance_`,
         `selected_tokens_`, `cls_embedding_` and `C_`, are attributes of the text classifier, too.
     teacher_weight_ : float
-        The weight of a text of the teacher; 0 if learning from it is no better, and then the fit is
-        the one without it. Absent without a teacher.
+        The weight of a text of the teacher, to three decimals; if it is 0, the fit is the one
+        without the teacher. Absent without a teacher.
 
     See Also
     --------
-    ClsAttentionClassifier : The classifier alone, for anybody's counts.
+    ClsAttentionClassifier : The classifier alone, for counts.
     sklearn_clsattn.text.ContextVectorizer : The vectorizer alone, with all its parameters.
 
     Examples
@@ -201,16 +201,16 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         classifier = self._new_classifier()
         # 1) with the teacher, unless its best weight is 0
         if teacher is not None:
-            texts = list(X)
+            X = list(checked_texts(X))  # read twice
+            unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
             lesson = learn_from_teacher(
-                vectorizer, classifier, texts, y, sample_weight, unlabeled, teacher
+                vectorizer, classifier, X, y, sample_weight, unlabeled, teacher
             )
             self.teacher_weight_ = lesson.weight
             if lesson.weight:
                 self.vectorizer_ = lesson.vectorizer
                 self.classifier_ = lesson.classifier
                 return self
-            X = texts
         # 2) without a teacher
         with fit_task_with_part(self, classifier, X, y):
             bags = fit_bags(vectorizer, X, y, sample_weight=sample_weight, unlabeled=unlabeled)
@@ -387,7 +387,6 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         return ClsAttentionClassifier(
             C=self.C,
             attention_C=self.attention_C,
-            sublinear_counts=False,  # the vectorizer's are
             class_weight=self.class_weight,
             max_iter=self.max_iter,
             tol=self.tol,

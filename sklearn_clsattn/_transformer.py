@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
@@ -13,27 +14,25 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
 
 from ._callbacks import CallbackSupportMixin, fit_task
-from ._docstrings import documented
-from ._matrices import as_configured, native
-from ._pickling import SavedMixin, public
-from ._sklearn import Interval, RealNotInt, StrOptions
-from ._training import all_or_nothing, warn_user
-from ._validation import (
-    check_non_negative,
-    check_total_weight,
-    encode_batch,
-    validated,
-)
-from .importance import (
-    class_totals,
+from ._fitting import all_or_nothing
+from ._importance import (
     log_odds,
     overall_importance,
     posterior_difference,
     signed_frequency,
 )
+from ._matrices import as_configured, native, safe_divide
+from ._pickling import SavedMixin
+from ._sklearn import Interval, RealNotInt, StrOptions
+from ._validation import checked_weights, targets_of_batch, targets_of_labels, validated_bags
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -59,21 +58,18 @@ def _not_framed(method: Callable[..., Any]) -> Callable[..., Any]:
     return transforming
 
 
-@public("sklearn_clsattn")
-@documented
 @_sparse_stays_sparse
 class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin, BaseEstimator):
-    """Scale tokens by their importance for the classes, select the most important, or both.
+    r"""Scale tokens by their importance for the classes, select the most important, or both.
 
     Use it between a vectorizer and any estimator. It computes a statistic of each token from X and
     y and multiplies the columns of X by it. If `k` or `threshold` is given, it selects the columns
     with the largest values. Binary counts scaled by ``"log_odds"`` before a linear classifier are
-    NB-SVM [2]_. The formulas are in :mod:`sklearn_clsattn.importance`.
+    NB-SVM [2]_.
 
     Parameters
     ----------
-    importance : {"signed_frequency", "posterior_difference", "log_odds"}, \
-            default="signed_frequency"
+    importance : str, default="signed_frequency"
         The statistic:
 
         - ``"signed_frequency"``: the mean over documents of y_i = +1 or -1 times the token's share
@@ -113,9 +109,31 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         of X for the others. :meth:`partial_fit` adds to them.
     class_weight_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
-    {tokens}
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the tokens, if X had string names.
 
-    {references}
+    Notes
+    -----
+    With document weights :math:`\omega_i`, counts :math:`c_{is}`, their sums :math:`T_i` over a
+    document and :math:`n_{ks}` over the documents of a class, and :math:`y_i = \pm 1`, the
+    statistics are, for two classes,
+
+    - signed frequency, :math:`\frac 1 n \sum_i \omega_i y_i c_{is} / T_i` with the sum n of all
+      weights,
+    - posterior difference, :math:`(n_{1s} - n_{0s}) / (n_{1s} + n_{0s})`,
+    - log-odds, :math:`\log \frac{p_{1s}}{\lVert p_1 \rVert_1} - \log \frac{p_{0s}}{\lVert p_0
+      \rVert_1}` with :math:`p_{ks} = n_{ks}` plus `smoothing`.
+
+    For more classes, each is compared with all others.
+
+    References
+    ----------
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+       Embeddings Provably Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
+       Topic Classification. Proceedings of ACL 2012.
 
     Examples
     --------
@@ -165,7 +183,12 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         smoothing: float = 1.0,
         centred: bool = False,
     ) -> None:
-        self._keep(locals())
+        self.importance = importance
+        self.k = k
+        self.threshold = threshold
+        self.scale = scale
+        self.smoothing = smoothing
+        self.centred = centred
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -173,9 +196,17 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
 
         Parameters
         ----------
-        {training}
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,)
+            Class labels.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative document weights; a weight of 2 is equivalent to two copies.
 
-        {self}
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
         """
         with fit_task(self, X, y, sample_weight):
             return self._add_batch(X, y, None, sample_weight, afresh=True)
@@ -194,12 +225,20 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
 
         Parameters
         ----------
-        {training}
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,)
+            Class labels.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative document weights; a weight of 2 is equivalent to two copies.
         classes : array-like of shape (n_classes,), default=None
             All labels that occur in any batch; by default, those of the first batch. Only the first
             call uses them.
 
-        {self}
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
         """
         afresh = not hasattr(self, "token_totals_")
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)
@@ -207,7 +246,10 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
     def transform(self, X: Any) -> Any:
         """Return the selected columns of X, scaled.
 
-        {X}
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
 
         Returns
         -------
@@ -220,13 +262,14 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         is_sparse_array = isinstance(X, sparse.sparray)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         X = native(X)
-        check_non_negative(X, self)
+        check_non_negative(X, type(self).__name__)
         # 2) the selected columns
         selected = self.get_support(indices=True)
         if not len(selected):
-            warn_user(
+            warnings.warn(
                 "No tokens were selected: no importance is above "
-                f"threshold={self.threshold}. The result has no columns."
+                f"threshold={self.threshold}. The result has no columns.",
+                stacklevel=2,
             )
         if len(selected) < self.n_features_in_:
             X = X[:, selected]
@@ -247,8 +290,13 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
     ) -> Self:
         """Add one batch to the totals, or start them, and compute all other attributes."""
         # 1) the batch
-        X, y, weights = validated(self, X, y, sample_weight, reset=afresh)
-        targets = encode_batch(y, classes, None if afresh else self.classes_)
+        bags = validated_bags(self, X, reset=afresh)
+        labels = targets_of_labels(y)
+        earlier = None if afresh else self.classes_
+        known = labels.classes if afresh and classes is None else classes
+        targets = targets_of_batch(labels, known, earlier)
+        weights = checked_weights(bags.units, sample_weight)
+        check_consistent_length(bags.units, targets.values)
         # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
         if not afresh and kind != self._totals_kind:
@@ -256,23 +304,16 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
                 f"importance={self.importance!r} needs other sums than those of earlier batches: "
                 "call fit, or use a new transformer."
             )
-        class_weight = targets.class_sums(weights)
-        check_total_weight(class_weight)
         # 2) totals of all batches, and the importance that follows from them
-        with np.errstate(all="ignore"):  # the results are checked
-            totals = class_totals(X, targets.values, targets.n_classes, weights, kind=kind)
-            if not afresh:
-                totals += self.token_totals_
-                class_weight += self.class_weight_
-            importance = self._importance(totals, class_weight)
-            overall = overall_importance(importance)
-        check_total_weight(class_weight)
-        if not (np.isfinite(totals).all() and np.isfinite(overall).all()):
-            raise ValueError(
-                "Sums over documents leave the range of floating-point numbers: divide X or "
-                "sample_weight by a constant."
-            )
-        # 3) the attributes, only now that nothing can fail
+        per_count = safe_divide(weights, bags.totals()) if kind == "shares" else weights
+        totals = bags.class_totals(targets.values, targets.n_classes, per_count)
+        class_weight = targets.class_sums(weights)
+        if not afresh:
+            totals += self.token_totals_
+            class_weight += self.class_weight_
+        importance = self._importance(totals, class_weight)
+        overall = overall_importance(importance)
+        # 3) the attributes
         self._support_mask = self._selected(overall)
         self._totals_kind = kind
         self.classes_ = targets.classes
@@ -303,7 +344,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         k = self.k
         if k is not None:
             if k > n_tokens:
-                warn_user(f"k={k} is above n_tokens={n_tokens}: all are kept.")
+                warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
             is_number = isinstance(k, int | np.integer)
             n_best = int(k) if is_number else max(1, round(k * n_tokens))
             # Rounded, so that the order of documents does not decide between equal tokens.

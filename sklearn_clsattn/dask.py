@@ -3,68 +3,334 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, Self
 
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+import torch
 from dask import delayed
 from dask.base import is_dask_collection
 from distributed import Client, Future, get_client
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._classifier import ClsAttentionClassifier
-from ._core.chunk import Chunk
-from ._core.corpus import Corpus, added
-from ._core.threads import ThreadLimit
-from ._training import Summary, all_or_nothing, joined, summary_of
+from ._bags import Bags
+from ._callbacks import fit_task
+from ._classifier import ClsAttentionClassifier, checked_vectors
+from ._fitting import all_or_nothing
+from ._targets import Targets
+from ._types import Array, Numbers
 from ._validation import checked_part
+from .training.documents import Documents
+from .training.evidence import Evidence, group_duplicates, left_out, projections
+from .training.folds import sampled_rows
+from .training.loss import AttentionLoss
+from .training.products import torch_dtype
+from .training.statistics import CorpusStatistics, Scaling
+from .training.threads import thread_pool
 
 __all__ = ["DaskClsAttentionClassifier"]
 
 
-class DaskCorpus(Corpus):
-    """Chunks on the workers of a cluster; Dask recomputes the chunks of a lost worker."""
+class Parts:
+    """Values on the workers of a cluster, one for each part of the documents.
+
+    Dask computes those of a lost worker again. Functions get a value and the same `arguments`, and
+    perhaps one of `each`, which has an argument per part.
+    """
 
     def __init__(self, client: Client, futures: list[Future]) -> None:
         self._client = client
-        self._futures = futures
+        self.futures = futures
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> DaskCorpus:
-        """Apply a function to each chunk; the results stay on their workers as a new corpus."""
-        return DaskCorpus(self._client, self._tasks(function, arguments))
+    def map(self, function: Callable[..., Any], *arguments: Any, each: Iterable[Any] = ()) -> Parts:
+        """Return a function's results, which stay on the workers."""
+        return Parts(self._client, self._tasks(function, arguments, each))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Apply a function to each chunk and return the sum, computed as a tree."""
+        """Return the sum of a function's results, added up as a tree."""
         terms = self._tasks(function, arguments)
         while len(terms) > 1:
-            sums = self._client.map(added, terms[:-1:2], terms[1::2], pure=False)
+            sums = self._client.map(_added, terms[:-1:2], terms[1::2], pure=False)
             without_partner = terms[len(terms) // 2 * 2 :]
             terms = sums + without_partner
         return terms[0].result()
 
-    def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Apply a function to each chunk and return the results in the order of the chunks."""
-        return list(self._client.gather(self._tasks(function, arguments)))
+    def gather(
+        self, function: Callable[..., Any], *arguments: Any, each: Iterable[Any] = ()
+    ) -> list[Any]:
+        """Return a function's results in the order of the parts."""
+        return list(self._client.gather(self._tasks(function, arguments, each)))
 
-    def _tasks(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Future]:
-        """Submit a task for each chunk, which applies a function to it."""
+    def _tasks(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], each: Iterable[Any] = ()
+    ) -> list[Future]:
+        """Submit a task for each part."""
         # The scheduler keeps one copy of the arguments, so a lost worker cannot lose them.
         shared = self._client.submit(tuple, arguments, pure=False)
-        n = len(self._futures)
-        return self._client.map(_call, [function] * n, self._futures, [shared] * n, pure=False)
+        n = len(self.futures)
+        own: list[Any] = [(argument,) for argument in each]
+        own = own or [()] * n
+        columns = [function] * n, self.futures, [shared] * n, own
+        return list(self._client.map(_call, *columns, pure=False))
 
 
-def _call(function: Callable[..., Any], chunk: Any, arguments: tuple[Any, ...]) -> Any:
-    """Apply a function to a chunk, with this worker's share of threads."""
-    with ThreadLimit():
-        return function(chunk, *arguments)
+def _call(function: Callable[..., Any], value: Any, shared: tuple[Any], own: tuple[Any]) -> Any:
+    """Call a function on a worker."""
+    with thread_pool():
+        return function(value, *shared, *own)
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Return the sum of two results: numbers, arrays, or tuples of these, in double precision."""
+    if isinstance(one, tuple):
+        return tuple(map(_added, one, other))
+    if isinstance(one, torch.Tensor):
+        return one.to(torch.float64) + other
+    return one + other
+
+
+class _Copies(NamedTuple):
+    """Documents of a part that have copies in any part, and what is left out with each of them.
+
+    rows : (n_copied,)
+    by_class, weights : of :func:`~.training.evidence.left_out`
+    """
+
+    rows: Numbers
+    by_class: Array
+    weights: Array
+
+
+@dataclass(eq=False)
+class DaskDocuments:
+    """The documents of a fit on a cluster, with the methods of :class:`~.documents.Documents`.
+
+    parts : :class:`~.documents.Documents` on the workers
+    targets : of no documents: the classes of all parts
+    shape : numbers of documents and of tokens
+    entry_type, largest_entry : of the entries
+    """
+
+    parts: Parts
+    targets: Targets
+    shape: tuple[int, int]
+    entry_type: np.dtype[Any]
+    largest_entry: float
+    entry_scale: float | None = None
+    is_damped = False
+
+    @property
+    def n_outputs(self) -> int:
+        """1 for two classes, K for K > 2; one for each of several labels."""
+        return self.targets.n_outputs
+
+    def class_weights(self) -> Array:
+        """Return the weights of the classes, (n_classes,)."""
+        return np.asarray(self.parts.sum(Documents.class_weights))
+
+    def entry_sums(self) -> Array:
+        """Return the weighted sums of the entries and of their numbers, (2,)."""
+        return np.asarray(self.parts.sum(Documents.entry_sums))
+
+    def with_class_factors(self, factors: Array) -> DaskDocuments:
+        """Return documents whose weights are multiplied by factors of classes, (n_classes,)."""
+        parts = self.parts.map(Documents.with_class_factors, factors)
+        return replace(self, parts=parts)
+
+    def damped(self, scale: float, dtype: type[np.floating[Any]]) -> DaskDocuments:
+        """Return documents with damped entries, whose unit is `scale`, in a precision."""
+        parts = self.parts.map(Documents.damped, scale, dtype)
+        return replace(self, parts=parts, entry_scale=scale)
+
+    @cached_property
+    def statistics(self) -> CorpusStatistics:
+        """Sums over the documents."""
+        statistics: CorpusStatistics = self.parts.sum(_statistics)
+        return statistics
+
+    @cached_property
+    def _in_memory(self) -> tuple[Numbers, Targets, Array]:
+        """Numbers of the bags, the same for copies, targets and weights, of all documents."""
+        fingerprints = self.parts.gather(_fingerprints)
+        first, second, values, weights = zip(*fingerprints, strict=True)
+        groups = group_duplicates(np.concatenate(first), np.concatenate(second))
+        targets = replace(self.targets, values=np.concatenate(values))
+        return groups, targets, np.concatenate(weights)
+
+    @cached_property
+    def _bounds(self) -> Numbers:
+        """The numbers of the parts' first documents, but for that of the first part."""
+        sizes = self.parts.gather(_n_documents)
+        return np.cumsum(sizes)[:-1]
+
+    def attention_loss(
+        self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
+    ) -> DaskLoss:
+        """Return the sum of the documents' losses, in a precision and on a device."""
+        losses = self.parts.map(Documents.attention_loss, dtype, device, cls_weight)
+        return DaskLoss(
+            losses,
+            dtype=torch_dtype(dtype),
+            device=torch.device(device),
+            cls_weight=cls_weight,
+            total_weight=self.statistics.total_weight,
+        )
+
+    def evidence(self, loss: DaskLoss, scaling: Scaling) -> DaskEvidence:
+        """Return the naive Bayes evidence for each document, without it and its copies."""
+        # 1) copies in any parts
+        groups, targets, weights = self._in_memory
+        group_sizes = np.bincount(groups)
+        has_copies = group_sizes[groups] > 1
+        of_copies = left_out(targets[has_copies], weights[has_copies], groups[has_copies])
+        # 2) those of each part
+        copied = np.flatnonzero(has_copies)
+        bounds = np.searchsorted(copied, self._bounds)
+        rows = [np.flatnonzero(of_part) for of_part in np.split(has_copies, self._bounds)]
+        left_out_of_parts = [np.split(array, bounds) for array in of_copies]
+        copies = [_Copies(*of_part) for of_part in zip(rows, *left_out_of_parts, strict=True)]
+        # 3) the evidence
+        each = zip(loss.parts.futures, copies, strict=True)
+        parts = self.parts.map(_evidence, scaling, each=each)
+        return DaskEvidence(parts, loss)
+
+    def sample(self) -> tuple[int, Documents]:
+        """Return the number of different documents, and some documents with all their copies."""
+        # 1) the rows among all documents
+        groups, targets, weights = self._in_memory
+        n_different, rows = sampled_rows(groups, targets, weights)
+        # 2) those of each part, numbered within it
+        starts = np.append(0, self._bounds)
+        bounds = np.searchsorted(rows, self._bounds)
+        rows_of_parts = np.split(rows, bounds)
+        of_parts = [part - start for part, start in zip(rows_of_parts, starts, strict=True)]
+        # 3) their documents, which come here
+        matrices = self.parts.gather(_units, each=of_parts)
+        units = sp.vstack(matrices, format="csr")
+        sample = Documents(Bags(units), targets[rows], weights[rows], self.entry_scale)
+        return n_different, sample
+
+    def without_unseen_tokens(self) -> tuple[DaskDocuments, Numbers]:
+        """Return documents with only their own tokens, and these tokens."""
+        is_used = self.parts.sum(_used_tokens) > 0
+        is_used[:1] |= not is_used.any()  # at least one
+        tokens = np.flatnonzero(is_used)
+        parts = self.parts.map(_of_tokens, tokens)
+        shape = self.shape[0], len(tokens)
+        return replace(self, parts=parts, shape=shape), tokens
+
+    def count_selected(self, scores: Array) -> Numbers:
+        """Return the number of documents of positive weight that select each token, (n_tokens,)."""
+        return np.asarray(self.parts.sum(Documents.count_selected, scores))
+
+
+class DaskLoss:
+    """The sum of the losses of all parts, with what objectives need of :class:`AttentionLoss`.
+
+    `parts` has those of the parts on the workers.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        cls_weight: float,
+        total_weight: float,
+    ) -> None:
+        self.parts = parts
+        self.dtype = dtype
+        self.device = device
+        self.cls_weight = cls_weight
+        self.total_weight = total_weight
+
+    def with_parts(self, parts: Parts) -> DaskLoss:
+        """Return the sum of other losses of the same documents."""
+        other = copy.copy(self)
+        other.parts = parts
+        return other
+
+    def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the sum of the documents' losses and its gradient by the token matrix."""
+        value, gradient = self.parts.sum(AttentionLoss.__call__, matrix)
+        return value, gradient.to(self.dtype)
+
+    def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the diagonal of the Hessian, (n_tokens + 1, n_outputs)."""
+        curvature: torch.Tensor = self.parts.sum(AttentionLoss.curvature, matrix)
+        return curvature.to(self.dtype)
+
+
+class DaskEvidence:
+    """The naive Bayes evidence for all documents, whose parts are on the workers."""
+
+    def __init__(self, parts: Parts, loss: DaskLoss) -> None:
+        self._parts = parts
+        self._loss = loss
+
+    def sums(self, x: Array) -> tuple[float, Array, Array]:
+        """Return the loss of naive Bayes times x[0] plus intercepts x[1:], and its derivatives."""
+        sums: tuple[float, Array, Array] = self._parts.sum(Evidence.sums, x)
+        return sums
+
+    def loss_with(self, multiple: float) -> DaskLoss:
+        """Return the loss with a multiple of the evidence in it."""
+        losses = self._parts.map(Evidence.loss_with, multiple)
+        return self._loss.with_parts(losses)
+
+
+# What workers compute of the documents of a part.
+
+
+def _statistics(documents: Documents) -> CorpusStatistics:
+    """Return the sums over documents."""
+    return documents.statistics
+
+
+def _n_documents(documents: Documents) -> int:
+    """Return the number of documents."""
+    return documents.shape[0]
+
+
+def _fingerprints(documents: Documents) -> tuple[Array, Array, NDArray[Any], Array]:
+    """Return two numbers that copies share, targets and weights of documents."""
+    return *projections(documents.bags), documents.targets.values, documents.weights
+
+
+def _units(documents: Documents, rows: Numbers) -> Any:
+    """Return the CSR matrix of some documents."""
+    return documents.bags.units[rows]
+
+
+def _used_tokens(documents: Documents) -> Numbers:
+    """Return the number of documents that have each token, (n_tokens,)."""
+    return np.bincount(documents.bags.units.indices, minlength=documents.shape[1])
+
+
+def _of_tokens(documents: Documents, tokens: Numbers) -> Documents:
+    """Return documents with some of the tokens."""
+    return replace(documents, bags=documents.bags.columns(tokens))
+
+
+def _evidence(
+    documents: Documents, scaling: Scaling, own: tuple[AttentionLoss, _Copies]
+) -> Evidence:
+    """Return the naive Bayes evidence for documents."""
+    loss, copies = own
+    by_class = documents.targets.shares() * documents.weights[:, None]
+    weights = documents.weights.copy()
+    by_class[copies.rows] = copies.by_class
+    weights[copies.rows] = copies.weights
+    return Evidence(loss, documents.bags, by_class, weights, scaling)
 
 
 def _lazy(name: str) -> Callable[[Any, Any], Any]:
@@ -157,14 +423,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return sorted(["client", "vectorizer", *ClsAttentionClassifier._get_param_names()])
 
     @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        token_vectors: Any = None,
-        classes: Any = None,
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -174,13 +433,11 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             `vectorizer`, its input: a Bag or a Series of texts. Sizes of chunks may be unknown.
         y : dask Array, Series, DataFrame or Bag
             Class labels, in partitions of the same sizes as those of X; or several columns, of
-            several labels, or of probabilities if there are `classes`.
+            several labels or of probabilities, which those of a DataFrame name.
         sample_weight : dask Array, Series or Bag, default=None
             Non-negative document weights, in the same partitions.
         token_vectors : array-like of shape (n_tokens, d), default=None
             As in :meth:`~sklearn_clsattn.ClsAttentionClassifier.fit`, in memory.
-        classes : array-like of shape (n_classes,), default=None
-            Names of the classes in the order of the columns of y, if these are probabilities.
 
         Returns
         -------
@@ -200,27 +457,31 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
                 f"X, y and sample_weight have different numbers of partitions, {sizes}: "
                 "repartition them in the same way."
             )
-        make: Any = delayed(_chunk, pure=False, nout=2)
+        make: Any = delayed(_documents, pure=False, nout=2)
         vectorizer = None if self.vectorizer is None else delayed(self.vectorizer, traverse=False)
         client = self.client or get_client()
-        with client.as_current():
-            # 2) chunks and summaries, which stay on the workers
+        with client.as_current(), thread_pool(), fit_task(self, max_iter=self.max_iter) as task:
+            # 2) documents, which stay on the workers, and what is known of them
             pairs = []
             for number, partition in enumerate(zip(*columns, strict=True)):
-                pairs.extend(make(number, partition, vectorizer, classes))
+                pairs.extend(make(number, partition, vectorizer))
             futures = client.compute(pairs)
-            made_chunks = futures[::2]
-            summaries: list[Summary] = client.gather(futures[1::2])
-            # 3) those with documents, numbered anew
-            filled = [number for number, summary in enumerate(summaries) if summary.shape[0]]
-            if not filled:
-                raise ValueError("X has no documents: expected documents of two classes.")
-            filled_chunks = [made_chunks[number] for number in filled]
-            chunks = client.map(_numbered, filled_chunks, range(len(filled)))
-            summary = joined([summaries[number] for number in filled])
+            summaries: list[_Summary] = client.gather(futures[1::2])
+            parts = []
+            filled = []
+            for part, summary in zip(futures[::2], summaries, strict=True):
+                if summary.shape[0]:
+                    parts.append(part)
+                    filled.append(summary)
+            documents: Any = _joined(Parts(client, parts), filled)
+            # 3) the tokens' number and names
+            self.n_features_in_ = documents.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if filled[0].names is not None:
+                self.feature_names_in_ = np.array(filled[0].names, dtype=object)
             # 4) the fit
-            options = self._vector_options(token_vectors)
-            self._fit_corpus(DaskCorpus(client, chunks), summary, **options)
+            vectors = None if token_vectors is None else checked_vectors(token_vectors)
+            self._fit_documents(documents, torch.device("cpu"), task, vectors=vectors)
         return self
 
     predict: Any = _lazy("predict")
@@ -241,7 +502,8 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         accuracy : float
             The share of documents, by weight, whose label is predicted correctly.
         """
-        with (self.client or get_client()).as_current():
+        client = self.client or get_client()
+        with client.as_current():
             predicted = self.predict(X).compute()
             labels = y.compute()
             weights = None if sample_weight is None else sample_weight.compute()
@@ -303,23 +565,77 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
     return list(collection.to_delayed().ravel())
 
 
-def _chunk(
-    number: int, columns: tuple[Any, Any, Any], vectorizer: Any, classes: Any
-) -> tuple[Chunk, Summary]:
-    """Return a partition of X, y and weights as a chunk and its summary; errors name it."""
+class _Summary(NamedTuple):
+    """What is known of the documents of a partition.
+
+    shape : numbers of documents and of tokens
+    names : of the tokens, if they have any
+    targets : of no documents: their classes and kind
+    entry_type, largest_entry : of the entries
+    """
+
+    shape: tuple[int, int]
+    names: list[str] | None
+    targets: Targets
+    entry_type: np.dtype[Any]
+    largest_entry: float
+
+
+def _documents(
+    number: int, columns: tuple[Any, Any, Any], vectorizer: Any
+) -> tuple[Documents, _Summary]:
+    """Return a partition of X, y and weights as documents and their summary; errors name it."""
     try:
         X, y, weights = map(_with_length, columns)
         if vectorizer is not None:  # some vectorizers fail without texts
             X = vectorizer.transform(X) if len(X) else vectorizer.transform([""])[:0]
         y = y if hasattr(y, "columns") else np.asarray(y)
         weights = None if weights is None else np.asarray(weights)
-        X, targets, weights, names = checked_part(
-            X, y, weights, "DaskClsAttentionClassifier", classes
-        )
+        bags, targets, weights, names = checked_part(X, y, weights, "DaskClsAttentionClassifier")
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Partition {number} of X (from 0): {error}") from error
-    return Chunk(X, targets, weights), summary_of(X, targets, names)
+    summary = _Summary(bags.shape, names, targets[:0], bags.dtype, bags.largest_entry)
+    return Documents(bags, targets, weights), summary
+
+
+def _joined(parts: Parts, summaries: list[_Summary]) -> DaskDocuments:
+    """Return the documents of all parts; raise ValueError if these do not match."""
+    if not summaries:
+        raise ValueError("X has no documents: expected documents of two classes.")
+    # 1) the tokens, which must be the same
+    first = summaries[0]
+    for other in summaries:
+        if (other.shape[1], other.names) != (first.shape[1], first.names):
+            raise ValueError(
+                f"Got documents with {other.shape[1]:,} tokens after documents with "
+                f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
+            )
+    # 2) the classes of all
+    kinds = {summary.targets.kind for summary in summaries}
+    if len(kinds) > 1:
+        raise ValueError(f"Expected one kind of y in all documents, got {' and '.join(kinds)}.")
+    names = [summary.targets.classes for summary in summaries]
+    if not first.targets.has_codes and len({tuple(some.tolist()) for some in names}) > 1:
+        raise ValueError("Expected the same columns of y, in the same order, in all parts.")
+    classes = first.targets.classes
+    if first.targets.has_codes:
+        every_name = np.concatenate([some.astype(object) for some in names])
+        classes = np.unique(every_name).astype(np.result_type(*names))
+    # 3) documents whose targets are among these
+    n_documents = sum(summary.shape[0] for summary in summaries)
+    return DaskDocuments(
+        parts.map(_with_classes, classes),
+        Targets(classes, first.targets.values, first.targets.multilabel),
+        shape=(n_documents, first.shape[1]),
+        entry_type=np.result_type(*[summary.entry_type for summary in summaries]),
+        largest_entry=max(summary.largest_entry for summary in summaries),
+    )
+
+
+def _with_classes(documents: Documents, classes: NDArray[Any]) -> Documents:
+    """Return documents whose targets are among all classes."""
+    return replace(documents, targets=documents.targets.among(classes))
 
 
 def _with_length(column: Any) -> Any:
@@ -327,14 +643,9 @@ def _with_length(column: Any) -> Any:
     return column if column is None or hasattr(column, "__len__") else list(column)
 
 
-def _numbered(chunk: Chunk, number: int) -> Chunk:
-    """Return a chunk with its number among the non-empty chunks."""
-    return replace(chunk, number=number)
-
-
 def _predicted(model: Any, method: str, X: Any, empty: Any) -> Any:
     """Call a method of the model on a partition; return `empty` if it has no documents."""
-    if not hasattr(X, "shape"):
+    if not hasattr(X, "shape"):  # the texts of a Bag, perhaps an iterator
         X = list(X)
     n_documents = len(X) if isinstance(X, list) else X.shape[0]
     if not n_documents:

@@ -373,7 +373,6 @@ COMMANDS = (
     "explain model.skops new.csv --limit 3",
     "explain model.skops --say 'a good film, but a dull plot'",
     "explain model.skops new.csv --limit 3 --counterfactual",
-    "explain model.skops new.csv --limit 2 --counterfactual tokens",
     "fit reviews.csv -o model.skops",
     "fit nothing.csv -o other.skops",
     "predict model.skops reviews.csv --text wrong",

@@ -14,10 +14,10 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._bags import Bags
 from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.paper import AttentionNetworkClassifier
+from sklearn_clsattn.training.documents import Documents
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
 
@@ -60,7 +60,7 @@ def targets(codes, n_classes=None):
 def core_documents(X, codes, weights=None, n_classes=None):
     """Return documents as the private core takes them, each of weight 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
-    return Documents.from_arrays(X, targets(codes, n_classes), weights)
+    return Documents(Bags(sp.csr_array(X)), targets(codes, n_classes), weights)
 
 
 def settled(**parameters):
@@ -102,6 +102,8 @@ def drawn_models(draw, classes=(2, 3, 4)):
 
 def network(X, y, **parameters):
     """Return a network after two epochs, of which it is not asked how well it does."""
+    from sklearn_clsattn.paper import AttentionNetworkClassifier
+
     few = {"embedding_dim": 4, "max_iter": 2, "early_stopping": False, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -4,19 +4,14 @@ import html as html_module
 import re
 from html.parser import HTMLParser
 
-VOID = {"meta", "wbr"}
+VOID = {"img", "meta", "wbr"}
 ALLOWED = {
-    *("html", "head", "meta", "title", "body", "style", "div", "p", "section", "article"),
-    *("header", "nav", "span", "b", "bdi", "i", "em", "code", "small", "pre", "h1", "h2", "h3"),
-    *("h4", "ul", "ol", "li", "dl", "dt", "dd", "a", "details", "summary", "figure"),
-    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td", "wbr"),
-    *("svg", "line", "rect", "circle", "polyline", "text"),
+    *("html", "head", "meta", "title", "body", "style", "div", "p", "section", "span", "b", "bdi"),
+    *("i", "em", "small", "pre", "h1", "h2", "h3", "h4", "ul", "ol", "li", "details", "summary"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td", "wbr", "img"),
 }
-ATTRIBUTES = {
-    *("class", "style", "title", "role", "aria-label", "aria-hidden", "dir", "lang", "scope"),
-    *("id", "href", "colspan", "tabindex", "data-head", "viewbox", "width", "height", "points"),
-    *("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "text-anchor"),
-}
+ATTRIBUTES = {"class", "style", "title", "dir", "lang", "scope", "colspan", "src", "alt"}
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 class Page(HTMLParser):
@@ -31,13 +26,10 @@ class Page(HTMLParser):
         self.close()
         assert not self.open
         html.encode("utf-8")
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff\ufdd0]", html)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", html)
         assert set(self.tags) <= ALLOWED
-        ids, links = (
-            [value for _, name, value in self.attributes if name == of] for of in ("id", "href")
-        )
-        assert len(ids) == len(set(ids))
-        assert set(links) <= {f"#{one}" for one in ids}
+        for _, name, value in self.attributes:
+            assert name != "src" or value.startswith("data:image/svg+xml;base64,")
 
     def handle_decl(self, decl):
         self.declared = decl
@@ -70,7 +62,7 @@ class Page(HTMLParser):
         if "style" in self.open:
             return
         self.text += data
-        if self.open[-1:] == ["title"] and "svg" not in self.open:
+        if self.open[-1:] == ["title"]:
             self.title += data
         if {"th", "td"} & set(self.open):
             self.rows[-1][-1] += data
@@ -97,8 +89,7 @@ def page_of(shown):
     page, part = Page(html), Page(shown.to_html(fragment=True))
     assert (page.declared, part.declared) == ("doctype html", None)
     assert ("meta", "charset", "utf-8") in page.attributes
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    assert ("meta", "content", policy) in page.attributes
+    assert ("meta", "content", POLICY) in page.attributes
     assert part.tags[0] == "div"
     assert not {"html", "head", "body", "meta"} & set(part.tags)
     assert not part.title

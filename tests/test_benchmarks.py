@@ -1,70 +1,66 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
-import sys
-from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import sklearn_clsattn.text
 from benchmarks import (
     accuracy_against,
-    bench_against,
-    bench_counting,
     bench_explanations,
     bench_threads,
-    bench_tokens,
-    few_texts,
-    long_texts,
-    many_classes,
+    costs,
+    defaults,
+    models,
     peers,
     problems,
     processes,
-    report,
     run,
-    thousand,
-    timing,
-    waiting,
+    teacher,
 )
-from benchmarks.command_line import ROOT
-from benchmarks.competitors import COMPETITORS, PEERS
-from benchmarks.defaults import engine
-from benchmarks.defaults.questions import QUESTIONS, Question, Variant
-from benchmarks.defaults.sets import sources, splits
+from benchmarks.problems import sources, splits
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-TINY = problems.Spec("tiny", "a tiny problem", generated={"n_irrelevant": 50, "delta": 0.1})
-NONE = ["--reviews", "none"]
 
-
-def few_requests(**options):
-    return tuple(column[:300] for column in load_requests(**options))
+HERE = str(processes.ROOT)
+TITLES = [one.title for one in run.COMPETITORS]
+BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows that it prints
+    "run": (run.main, ["--fast"], [*TITLES, *run.FROM_TEXTS]),
+    "peers": (peers.main, ["--sets", "mood"], list(peers.PEERS)),
+    "accuracy": (accuracy_against.main, [HERE, "--seeds", "1", "--C", "1"], ["two", "**mean**"]),
+    "threads": (bench_threads.main, ["--rows", "150", "--runs", "1"], ["topic"]),
+    "counting": (costs.main, ["counting", "--rows", "40"], list(costs.TASKS)),
+    "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
+    "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
+    "explanations": (
+        bench_explanations.main,
+        ["--fast", "--samples", "100"],
+        ["generated requests, words"],
+    ),
+}
 
 
 @pytest.fixture(autouse=True)
-def tiny(tmp_path, monkeypatch):
-    monkeypatch.setattr(problems, "GENERATED", (TINY,))
-    monkeypatch.setattr(problems, "FAST_ROWS", 150)
-    monkeypatch.setattr(problems, "SHORT", TINY)
-    load = problems.load
-    monkeypatch.setattr(
-        problems,
-        "load",
-        lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
-    )
-    for module in (timing, few_texts, waiting):
+def tiny(monkeypatch):
+    """Few requests, one set, and no processes, which take seconds to start."""
+
+    def few_requests(**options):
+        return tuple(column[:300] for column in load_requests(**options))
+
+    for module in (problems, costs):
         monkeypatch.setattr(module, "load_requests", few_requests)
-    monkeypatch.setattr(waiting, "of_process", lambda *arguments: 1.0)
-    monkeypatch.setattr(thousand, "N_DRAWS", 1)
-    monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for name in IN_PROCESSES:  # which take seconds to start
-        module = sys.modules[BENCHMARKS[name][0].__module__]
+    for module in (accuracy_against, bench_threads, costs, peers):
         monkeypatch.setattr(module, "in_process", processes.call)
-    monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
-    return tmp_path
+    two = {"two": sources(None, None)["two"]}
+    for module in (accuracy_against, teacher):
+        monkeypatch.setattr(module, "sources", lambda *folders: two)
+    monkeypatch.setattr(run, "GENERATED", run.GENERATED[:1])
+    monkeypatch.setattr(costs, "N_TOKENS", 60)
 
 
 @pytest.fixture(scope="module")
@@ -77,82 +73,42 @@ def sets(tmp_path_factory):
     return folder
 
 
-def titles(names):
-    return [re.escape(name) for name in names]
-
-
-BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows that it prints
-    "run": (run.main, ["--fast", *NONE], titles(one.title for one in COMPETITORS.values())),
-    "peers": (peers.main, ["--sets", "mood", *NONE], titles(list(PEERS)[:3])),
-    "classes": (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
-    "few texts": (few_texts.main, ["--labels", "100", "--runs", "1"], ["100", "234"]),
-    "waiting": (waiting.main, ["--rows", "100"], ["fit of 100 texts", "import torch"]),
-    "accuracy": (accuracy_against.main, [str(ROOT), "--seeds", "1"], ["all"]),
-    "long texts": (long_texts.main, ["--lengths", "300"], list(long_texts.KINDS.values())),
-    "thousand": (thousand.main, NONE, titles([thousand.OURS, thousand.TFIDF])),
-    "against": (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
-    "counts": (
-        bench_counting.main,
-        [*NONE, "--rows", "40", "--runs", "1"],
-        titles(bench_counting.TASKS),
-    ),
-    "threads": (
-        bench_threads.main,
-        [*NONE, "--rows", "150", "--runs", "1"],
-        ["tiny"],
-    ),
-    "tokens": (bench_tokens.main, [*NONE, "--rows", "40"], ["here", "re.findall"]),
-    "explanations": (
-        bench_explanations.main,
-        ["--fast", *NONE, "--samples", "100"],
-        ["a tiny problem"],
-    ),
-}
-IN_PROCESSES = "memory", "peers", "classes", "long texts", "counts", "threads", "tokens"
-IN_PROCESSES += "few texts", "accuracy"
-WRITING = ("run", "peers", "thousand", "counts", "explanations")
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_prints_its_table(name, tiny, capsys):
+def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
     if name == "explanations":
         # The nightly workflow installs them: their dependencies are large.
         pytest.importorskip("lime", reason="pip install --group explain-bench")
         pytest.importorskip("shap", reason="pip install --group explain-bench")
     main, arguments, rows = BENCHMARKS[name]
-    if name in WRITING:
-        arguments = [*arguments, "--output", str(tiny)]
-    assert main(arguments) == 0
+    page = tmp_path / "page.md"
+    assert main([*arguments, "--output", str(page)]) == 0
     printed = capsys.readouterr().out
+    assert page.read_text("utf-8").strip() in printed
     for row in rows:
-        assert re.search(rf"^\| ({row}) \|.*\d", printed, re.M), row
-    if name == "against":  # the same checkout twice
-        for value in bench_against.VALUES:
-            lines = re.findall(rf"^\| {value} \| (.+) \| \1 \|", printed, re.M)
-            assert len(lines) == len(problems.GENERATED)
+        assert re.search(rf"^\| {re.escape(row)} \|.*\d", printed, re.M), row
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_every_question_is_answered(name, sets):
-    readers = {"two": sources(sets, None)["two"]}
-    split = next(iter(splits(readers, seeds=1, sizes=[30 if name == "few" else None])))
-    for title, variant in QUESTIONS[name].variants.items():
-        row = engine.measure(variant, split, texts=QUESTIONS[name].texts)
+@pytest.mark.parametrize("name", defaults.QUESTIONS)
+def test_every_question_is_answered(name):
+    question = defaults.QUESTIONS[name]
+    split = next(splits({"two": sources(None, None)["two"]}, seeds=1, sizes=[None]))
+    for title, variant in question.variants.items():
+        row = defaults.measure(variant, split, texts=question.texts)
         assert 0.3 < row["accuracy"] <= 1, title
 
 
-def test_a_run_of_questions_continues_and_writes_a_page(sets, tiny, capsys):
-    arguments = ["tolerance", "--explore", str(sets), "--folder", str(tiny / "answers")]
-    page = tiny / "defaults.md"
-    assert engine.main([*arguments, "--output", str(page)]) == 0
+def test_a_run_of_questions_continues_and_writes_a_page(sets, tmp_path, capsys):
+    arguments = ["tolerance", "--explore", str(sets), "--folder", str(tmp_path / "answers")]
+    page = tmp_path / "defaults.md"
+    assert defaults.main([*arguments, "--output", str(page)]) == 0
     assert "two None 0" in capsys.readouterr().err
-    assert re.search(r"^\| tol=0.01 \|.*\d.*\|$", page.read_text(), re.M)
-    assert engine.main(arguments) == 0  # nothing is measured again
+    assert re.search(r"^\| tol=0.01 \|.*\d.*\|$", page.read_text("utf-8"), re.M)
+    assert defaults.main(arguments) == 0  # nothing is measured again
     assert capsys.readouterr().err == ""
 
 
 def test_means_are_over_splits_then_sizes_then_sets():
-    question = Question("q", {name: Variant(ClsAttentionClassifier) for name in "ab"})
+    variants = {name: defaults.Variant(ClsAttentionClassifier) for name in "ab"}
     rows = [  # set, seed, size, accuracy of a and b, seconds of a and b
         ("x", 0, np.inf, 0.5, 0.6, 2.0, 6.0),
         ("x", 1, np.inf, 0.7, 0.6, 2.0, 2.0),
@@ -160,14 +116,22 @@ def test_means_are_over_splits_then_sizes_then_sets():
         ("y", 0, np.inf, 0.9, 0.8, 1.0, 1.0),
     ]
     names = ["set", "seed", "size", "accuracy", "seconds"]
-    variants = [
+    of_variants = [
         pd.DataFrame([(*row[:3], row[3 + at], row[5 + at]) for row in rows], columns=names)
         for at in range(2)
     ]
-    found = pd.concat([one.assign(variant=name) for one, name in zip(variants, "ab", strict=True)])
-    text = engine.tables(question, found.assign(log_loss=1 - found["accuracy"], ece=np.nan))
+    named = zip(of_variants, "ab", strict=True)
+    found = pd.concat([one.assign(variant=name) for one, name in named])
+    found = found.assign(log_loss=1 - found["accuracy"], ece=np.nan)
+    text = defaults.tables(defaults.Question("q", variants), found)
     assert "| b | 0.6500 | -5.00 ± 5.00 | 0 to 1 | 0.3500 | +0.0500 ± 0.0500 |" in text
     assert "| b | +0.00, +0.0000, 1.00 | -5.00, +0.0500, 1.50 |" in text
+
+
+def test_older_checkouts_have_a_function_for_the_classifier_of_texts(monkeypatch):
+    monkeypatch.setattr(models, "sklearn_clsattn", SimpleNamespace())
+    monkeypatch.setattr(sklearn_clsattn.text, "make_text_classifier", dict, raising=False)
+    assert models.text_classifier(C=3.0) == {"C": 3.0}
 
 
 def test_checkouts_are_compared_split_by_split():
@@ -179,6 +143,15 @@ def test_checkouts_are_compared_split_by_split():
     assert found == pytest.approx([5.0, -0.2, 2.0])
 
 
+def test_the_other_checkout_is_what_is_measured(tmp_path):
+    package = tmp_path / "sklearn_clsattn"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('the other one')")
+    function = "benchmarks.accuracy_against.measured"
+    with pytest.raises(RuntimeError, match="the other one"):
+        processes.in_process(function, tmp_path, None, "two", 1, [None], {}, checkout=tmp_path)
+
+
 def test_splits_read_no_test_documents(sets):
     found = list(splits(sources(sets, None), seeds=2, sizes=[20, 60, 170, None]))
     assert [(split.seed, split.size) for split in found] == [(0, 60), (0, None), (1, 60), (1, None)]
@@ -186,32 +159,9 @@ def test_splits_read_no_test_documents(sets):
     assert (found[1].texts_train != found[3].texts_train).any()
 
 
-def test_the_other_checkout_is_what_is_measured(tmp_path):
-    package = tmp_path / "sklearn_clsattn"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise SystemExit('the other one')")
-    with pytest.raises(RuntimeError, match="the other one"):
-        bench_against.in_a_process(tmp_path, tmp_path / "none.npz")
-
-
-def test_pages_have_every_target_and_the_place_of_the_table():
-    assert report.with_summary(run.README.read_text("utf-8"), "THE TABLE").count("THE TABLE") == 1
-    row = {"value": None, "accuracy": 0.93, "log_loss": 0.2, "ece": 0.01, "memory": 1.0}
-    row |= {f"{what}_seconds": 1.0 for what in ("fit", "predict", "request")}
-    entry = {"title": "t", "size": "s", "competitors": dict.fromkeys(COMPETITORS, row)}
-    raw = ("ours", "front_end", "logistic_counts", *report.SUMMARY)
-    few = {"n_labels": 100, "alone": 0.7, "unlabeled": 0.84, "seconds": 9.0}
-    texts = {**entry, "competitors": dict.fromkeys(raw, row), "few": few}
-    results = {
-        "command": "python -m benchmarks.run --reviews FOLDER",
-        "fast": False,
-        "machine": run.machine.describe(),
-        "problems": {"imdb_bigrams": entry},
-        "from_text": {"imdb_bigrams": texts},
-        "short_fit": (0.1, 0.1),
-        "small_texts": {"ours": 3.0, "linear": 1.0, "explained": 1.5},
-    }
-    page = report.markdown(results)
-    assert "| **TextClassifier()** | **0.9300 (1)** |" in report.summary_table(results)
-    assert "| fit, C chosen | at most 1 x LinearSVC | imdb_bigrams 1.00 | met |" in page
-    assert "| fit, C given | at most 0.7 x LinearSVC | imdb_bigrams 1.00 | **missed** |" in page
+def test_the_readme_has_a_place_for_the_table():
+    row = {"accuracy": 0.93, "fit": 1.0}
+    of_texts, of_counts = dict.fromkeys(run.FROM_TEXTS, row), dict.fromkeys(TITLES, row)
+    table = run.summary_table([run.Result("IMDB, words", "", of_counts, of_texts, "")])
+    assert f"| **{models.OURS}** | **0.9300 (1)** |" in table
+    assert run.with_summary(run.README.read_text("utf-8"), table).count(table) == 1

@@ -1,5 +1,6 @@
 """ContextVectorizer: scores of positions, learned on leave-one-out evidence, and the gated bag."""
 
+import base64
 import math
 import re
 from collections import Counter
@@ -368,6 +369,20 @@ def test_a_sign_has_no_characters_of_words():
     assert pairs.transform(["az"]).nnz == 1  # " a"
 
 
+def test_encoded_files_are_not_spelled():
+    rng = np.random.default_rng(0)
+    compound, hashtag = "Rechtsschutzversicherungsgesellschaften", "ThrowbackThursdayMemories"
+    files = [base64.b32encode(rng.bytes(5_000)).decode() for _ in range(10)]
+    texts = ["a good film", f"#{hashtag}", f"{compound} zahlen", "https://example.org/a_long_path"]
+    model = vectorizer(context=False).fit(texts + files)
+    assert set(files) <= {name.upper() for name in model.vocabulary_}
+    without = vectorizer(context=False).fit(texts)
+    assert model.character_vocabulary_ == without.character_vocabulary_
+    ends = {f"{word[-4:].lower()} " for word in (compound, hashtag, "a_long_path")}
+    assert ends <= set(model.character_vocabulary_)
+    assert model.transform(["s" * 40]).nnz > model.transform(["s" * 41]).nnz == 0
+
+
 @pytest.mark.parametrize("n_documents", [200, 201])
 def test_character_ngrams_are_dropped_from_201_words_on(n_documents):
     model = vectorizer(characters=(1, 1), context=False).fit(["a"] * n_documents + ["b"])
@@ -397,21 +412,32 @@ TWO = ["a", "b"]
 
 def test_errors_say_what_to_do():
     for parameters, arguments, message in [
-        ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes: decode it"),
-        ({}, (TWO, None), "expected y, got None"),
+        ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes"),
+        ({}, (TWO, None), "pass y, or context=False"),
         ({}, (TWO, [0]), "inconsistent"),
-        ({}, (TWO, [0, 1], [0, 1]), "one class of positive weight"),
         ({}, (TWO, [0, 1], [0.0, 0.0]), "non-zero|weights positive"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), "egative"),
         ({"min_df": 2}, (TWO, [0, 1]), "lower min_df"),
         ({"min_df": 0.9}, (TWO, [0, 1]), r"in 1.8 to 2 of the 2 documents"),
         ({"max_df": 1}, (["a", "a"], [0, 1]), "raise max_df"),
-        ({"ngram_range": (2, 1)}, (TWO, [0, 1]), "ngram_range must be"),
-        ({"characters": (0, 2)}, (TWO, [0, 1]), "characters must be"),
         ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), "white space or have a capt"),
         ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), "not match white space"),
     ]:
         refused(message, vectorizer(**parameters).fit, *arguments)
+
+
+@pytest.mark.parametrize("name", ["ngram_range", "characters"])
+def test_ranges_are_pairs_of_lengths(name):
+    for wrong, message in (
+        (2, f"The {name!r} parameter of [A-Za-z]+ must be"),
+        (True, f"The {name!r} parameter of [A-Za-z]+ must be"),
+        ((2, 1), rf"{name} must be two integers \(min_n, max_n\) with 1 <= min_n <= max_n"),
+        ((0, 2), f"{name} must be two integers"),
+        ((1, 2, 3), f"{name} must be two integers"),
+        (("a", "b"), f"{name} must be two integers"),
+    ):
+        refused(message, ContextVectorizer(**{name: wrong}).fit, TWO, [0, 1])
+        refused(message, TextClassifier(**{name: wrong}).fit, TWO, [0, 1])
 
 
 def test_a_pipeline_that_goes_on_learning():

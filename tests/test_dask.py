@@ -34,7 +34,7 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster
 from helpers import assert_close_fit
 
-from sklearn_clsattn.dask import DaskClsAttentionClassifier, DaskCorpus
+from sklearn_clsattn.dask import DaskClsAttentionClassifier, Parts
 
 X, y = make_token_classification(240, n_classes=3, random_state=0)
 X = X.astype(np.float64)
@@ -134,10 +134,11 @@ def test_fits_at_the_same_time_wait_for_each_other(two):
             assert_close_fit(model, ClsAttentionClassifier(C=C).fit(X, y))
 
 
-def test_vectors_of_tokens(client):
+def test_vectors_of_tokens(client, monkeypatch):
+    monkeypatch.setattr("sklearn_clsattn.training.fit.SCALES", (1.0,))  # folds are others in Dask
     G = np.random.default_rng(0).normal(size=(X.shape[1], 8))
-    model = ClsAttentionClassifier(token_vectors_scale=1.0).fit(X, y, token_vectors=G)
-    other = DaskClsAttentionClassifier(token_vectors_scale=1.0, client=client)
+    model = ClsAttentionClassifier(C=0.1, tol=1e-8).fit(X, y, token_vectors=G)
+    other = DaskClsAttentionClassifier(C=0.1, tol=1e-8, client=client)
     parts = da.from_array(X, chunks=(90, -1)), da.from_array(y, chunks=90)
     other.fit(*parts, token_vectors=G)
     assert np.abs(model.vector_weights_).max() > 0.01
@@ -217,10 +218,10 @@ def test_it_is_an_estimator(client):
 # What is wrong is said, with the worker where there is one.
 
 
-def refused(model, match, documents=None, labels=None):
+def refused(model, match, documents=None, labels=None, error=ValueError):
     documents = in_blocks(120) if documents is None else documents
     labels = da.from_array(y, 120) if labels is None else labels
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(error, match=match):
         model.fit(documents, labels)
 
 
@@ -235,7 +236,9 @@ def test_wrong_input(client):
     refused(model, "X contains texts", texts, labels)
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
     refused(model, "X has no documents", in_blocks()[:0], da.from_array(y[:0], 1))
-    refused(model, "y has one class", labels=da.zeros(240, chunks=120, dtype=int))
+    refused(
+        model, "number of classes of positive weight", labels=da.zeros(240, chunks=120, dtype=int)
+    )
     with pytest.raises(TypeError, match=r"X must be a Dask .* ClsAttentionClassifier"):
         model.fit(X, y)
     model.set_params(vectorizer=CountVectorizer())
@@ -257,15 +260,16 @@ def test_what_is_wrong_in_one_partition_names_it(client):
     refused(model, r"Partition 1 of X \(from 0\): Negative values", with_last_block(-X[120:], X))
     short = with_last_block(y[121:], y)
     refused(model, r"Partition 1 of X \(from 0\): .*inconsistent numbers of samples", labels=short)
-    refused(model, "labels of one type", labels=with_last_block(y[120:].astype(str), y))
+    mixed = with_last_block(y[120:].astype(str), y)
+    refused(model, "not supported between", labels=mixed, error=TypeError)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("C", "number"), [(1.0, 2), ("auto", 25)])
-def test_the_chunks_of_a_killed_worker_are_computed_again(two, monkeypatch, C, number):
+def test_the_parts_of_a_killed_worker_are_computed_again(two, monkeypatch, C, number):
     """Before training, and while C is chosen."""
     pids = two.run(os.getpid)
-    summed, count = DaskCorpus.sum, 0
+    summed, count = Parts.sum, 0
 
     def sum_and_kill(self, *arguments):
         nonlocal count
@@ -274,7 +278,7 @@ def test_the_chunks_of_a_killed_worker_are_computed_again(two, monkeypatch, C, n
             os.kill(min(pids.values()), signal.SIGKILL)
         return summed(self, *arguments)
 
-    monkeypatch.setattr(DaskCorpus, "sum", sum_and_kill)
+    monkeypatch.setattr(Parts, "sum", sum_and_kill)
     blocks, labels = in_blocks(*[30] * 7), da.from_array(y, 30)
     model = DaskClsAttentionClassifier(C=C, client=two).fit(blocks, labels)
     assert count > number
@@ -283,10 +287,15 @@ def test_the_chunks_of_a_killed_worker_are_computed_again(two, monkeypatch, C, n
 
 def test_probabilities_and_several_labels(client):
     P = 0.6 * np.eye(3)[y] + 0.4 * np.random.default_rng(0).dirichlet(np.ones(3), len(y))
-    for labels, options in ((P, {"classes": ["a", "b", "c"]}), ((P > 0.3).astype(int), {})):
+    named = pd.DataFrame(P, columns=["b", "a", "c"])
+    several = (P > 0.3).astype(int)
+    for given, labels in (
+        (dd.from_pandas(named, npartitions=1).repartition(divisions=[0, 100, 239]), named),
+        (da.from_array(several, chunks=(100, -1)), several),
+    ):
         model = DaskClsAttentionClassifier(client=client)
-        model.fit(in_blocks(100), da.from_array(labels, chunks=(100, -1)), **options)
-        local = ClsAttentionClassifier().fit(X, labels, **options)
+        model.fit(in_blocks(100), given)
+        local = ClsAttentionClassifier().fit(X, labels)
         assert_array_equal(model.classes_, local.classes_)
         found = model.to_local().predict_proba(X)
         assert_allclose(found, local.predict_proba(X), atol=2e-3)

@@ -5,20 +5,17 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from helpers import assert_same_fit, data, refused
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
-from sklearn_clsattn._core.threads import ThreadLimit, in_background, in_threads
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 
@@ -76,6 +73,24 @@ def test_a_fit_that_is_interrupted_gives_its_threads_back(eight_threads, monkeyp
         with pytest.raises(KeyboardInterrupt):
             ClsAttentionClassifier(verbose=1).fit(X, y)
         assert torch.get_num_threads() == 8
+
+
+@pytest.mark.parametrize(
+    "surroundings",
+    [
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        torch.device("meta"),
+        torch.inference_mode(),
+    ],
+    ids=["autocast", "default device", "inference"],
+)
+def test_a_fit_is_the_same_whatever_pytorch_is_set_to(surroundings):
+    X, y = data()
+    alone = ClsAttentionClassifier().fit(X, y)
+    text = TextClassifier().fit(["so good", "so bad"] * 9, [0, 1] * 9)
+    with surroundings:
+        assert_same_fit(ClsAttentionClassifier().fit(X, y), alone)
+        assert_same_fit(TextClassifier().fit(["so good", "so bad"] * 9, [0, 1] * 9), text)
 
 
 def fitted_in_a_child(results):
@@ -157,155 +172,6 @@ def test_texts_are_counted_in_threads_without_pytorch():
     assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
 
 
-def is_main_thread():
-    return threading.current_thread() is threading.main_thread()
-
-
-def test_no_error_of_another_thread_hides_an_interrupt(eight_threads):
-    began = threading.Event()
-
-    def fail(item):
-        if is_main_thread():
-            began.wait(60)
-            raise KeyboardInterrupt
-        began.set()
-        raise ValueError
-
-    with pytest.raises(KeyboardInterrupt):
-        in_threads(fail, range(2))
-
-
-def test_no_thread_goes_on_after_an_error_of_another_one(eight_threads, monkeypatch):
-    monkeypatch.setattr("sklearn_clsattn._core.threads._pool", ThreadPoolExecutor(2))
-    for _ in range(6):  # whichever fails
-        both, began, ended = threading.Barrier(2, timeout=60), threading.Event(), threading.Event()
-
-        def compute(item, both=both, began=began, ended=ended):
-            if is_main_thread():
-                began.wait(60)
-                return
-            place = both.wait()
-            began.set()
-            if place == 0:
-                raise ZeroDivisionError
-            time.sleep(0.05)
-            ended.set()
-
-        with pytest.raises(ZeroDivisionError):
-            in_threads(compute, range(3))
-        assert ended.is_set()
-
-
-def threads_of_a_new_thread():
-    """Return the number of PyTorch's threads that a thread has which starts now."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(torch.get_num_threads).result()
-
-
-def test_no_background_job_outlives_its_fit(eight_threads, monkeypatch):
-    """The one that has begun is waited for; the other one would begin after the fit."""
-    monkeypatch.setattr("sklearn_clsattn._core.threads._pool", ThreadPoolExecutor(1))
-    began, ended = threading.Event(), []
-
-    def first_job():
-        began.set()
-        time.sleep(0.1)
-        ended.append("first")
-
-    def fail():
-        with ThreadLimit():
-            in_background(first_job)
-            in_background(lambda: ended.append("second"))
-            began.wait(60)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert ended == ["first"]
-    time.sleep(0.2)
-    assert ended == ["first"]
-    assert threads_of_a_new_thread() == 8
-
-
-def test_a_fit_that_begins_while_another_one_ends_does_not_keep_its_setting(eight_threads):
-    """A new thread has what PyTorch was set to last, which may be the one thread of a fit."""
-    after = []
-
-    def fit():
-        with ThreadLimit():
-            pass
-        after.append(torch.get_num_threads())
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(200):
-            fits = [threading.Thread(target=fit) for _ in range(4)]
-            for one in fits:
-                one.start()
-            for one in fits:
-                one.join()
-            after.append(threads_of_a_new_thread())
-    finally:
-        sys.setswitchinterval(interval)
-    assert set(after) == {8}
-
-
-LOADED_DURING_A_FIT = """
-import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from sklearn_clsattn._core.threads import ThreadLimit, in_threads
-assert "torch" not in sys.modules
-with ThreadLimit():
-    import torch
-    before = torch.get_num_threads()
-    both = threading.Barrier(2, timeout=60)
-    in_threads(lambda item: both.wait(), range(2))
-with ThreadPoolExecutor(1) as pool:
-    assert pool.submit(torch.get_num_threads).result() == before
-"""
-
-
-def test_pytorch_keeps_its_threads_where_it_is_loaded_during_a_fit():
-    """A helper of a fit that found no PyTorch sets nothing that no one would restore."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
-    command = [sys.executable, "-W", "error", "-c", LOADED_DURING_A_FIT]
-    subprocess.run(command, env=environment, check=True)
-
-
-AFTER_THE_LAST_LINE = """
-import atexit
-import threading
-from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
-texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
-def count():
-    print(TokenVectorizer().fit_transform(texts).shape[0], flush=True)
-def count_after_the_main_thread():
-    threading.main_thread().join()
-    count()
-count()
-atexit.register(count)
-threading.Thread(target=count_after_the_main_thread).start()
-"""
-
-
-def test_texts_are_counted_after_the_last_line_of_a_script():
-    """Where Python starts no helper threads any more."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
-    command = [sys.executable, "-W", "error", "-c", AFTER_THE_LAST_LINE]
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert printed.stdout == "900\n" * 3
-    assert not printed.stderr
-
-
-def test_texts_are_counted_while_another_thread_loads_pytorch(monkeypatch):
-    unfinished = ModuleType("torch")
-    monkeypatch.setitem(sys.modules, "torch", unfinished)
-    counts = TokenVectorizer().fit_transform(long_texts())
-    assert counts.shape[0] == 900
-
-
 # Devices
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -335,39 +201,3 @@ def test_cuda_fits_the_same_model(n_classes, dtype):
     assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-2)
     assert_allclose(found.loss_curve_[-1], expected.loss_curve_[-1], atol=2e-4)
     assert np.isfinite(extreme.predict_proba(X)).all()
-
-
-def threads_of_two_fits(monkeypatch, run_other):
-    """Return PyTorch's threads at each line of a fit, in whose first line another one is run."""
-    # PyTorch has a fit's share where products of dense matrices are many, which all are here.
-    monkeypatch.setattr("sklearn_clsattn._core.threads.FEW_MULTIPLICATIONS", 0)
-    model, (X, y), seen = ClsAttentionClassifier(C=1.0, verbose=1), data(), []
-
-    def watch():
-        seen.append(torch.get_num_threads())
-        if len(seen) == 1:
-            run_other(lambda: clone(model).fit(X, y))
-
-    monkeypatch.setattr(sys, "stdout", output_that(watch))
-    model.fit(X, y)
-    return seen
-
-
-def test_fits_at_the_same_time_share_the_threads(eight_threads, monkeypatch):
-    def in_another_thread(fit):
-        other = threading.Thread(target=fit)
-        other.start()
-        other.join()
-
-    seen = threads_of_two_fits(monkeypatch, in_another_thread)
-    assert seen[0] == seen[-1] == 8
-    assert set(seen[1:-1]) == {4, 8}
-    assert seen[1] == 4
-
-
-def test_a_fit_within_a_fit_has_all_threads(eight_threads, monkeypatch):
-    """As the gates of texts have, which are learned within a fit that waits for them."""
-    seen = threads_of_two_fits(monkeypatch, lambda fit: fit())
-    assert len(seen) > 4
-    assert set(seen) == {8}
-    assert torch.get_num_threads() == 8

@@ -1,19 +1,19 @@
-"""The displays: their numbers are right, and what is drawn is those numbers."""
+"""Plots: their numbers are those of the model, and what is drawn is those numbers."""
 
-import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import data, refused
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -22,12 +22,8 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from sklearn_clsattn.inspection import (
-    ModelReport,
-    SelectionDisplay,
-    TokenImportanceDisplay,
-    explain,
-)
+from sklearn_clsattn import TextClassifier
+from sklearn_clsattn.inspection import TokenImportanceDisplay, explain
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
@@ -62,192 +58,96 @@ def pipeline():
     return make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
 
 
-def displays_of(estimator, X, y):
-    """Return functions that draw the displays of a classifier."""
-    return [
-        lambda: TokenImportanceDisplay.from_estimator(estimator, X, y, min_count=1),
-        lambda: TokenImportanceDisplay.from_estimator(estimator, X, kind="bars", min_count=1),
-        lambda: SelectionDisplay.from_estimator(estimator, X),
-        lambda: explain(estimator, X[:1]).plot(),
-    ]
-
-
-def names_in(display):
-    """Return the names of the tokens that a display has."""
-    tokens = display.tokens
-    return set((next(iter(tokens.values())) if isinstance(tokens, dict) else tokens)["token"])
-
-
 def tick_labels(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
-
-
-def lengths(ax):
-    """Return the lengths of the bars drawn last, those with names."""
-    return [bar.get_width() for bar in ax.containers[-1]]
 
 
 # TokenImportanceDisplay
 
 
-def test_scatter_has_the_models_numbers(any_number):
-    model, X, y = any_number
-    X, y = X[10:], y[10:]  # classes of different sizes
-    n_classes, codes = len(model.classes_), np.searchsorted(model.classes_, y)
-    display = TokenImportanceDisplay.from_estimator(model, X, y)
-    counts = X.toarray()
-    frequent = np.flatnonzero((counts > 0).sum(axis=0) >= 10)
-    assert len(frequent) < X.shape[1]
-    # A class's posterior at equal class weights, less the mean of the others'.
-    rates = np.stack([counts[codes == k].mean(axis=0) for k in range(n_classes)])[:, frequent]
-    expected = (n_classes * rates / rates.sum(axis=0) - 1) / (n_classes - 1)
-    scores, values = model.attention_scores_[frequent], model.token_values_
-    values = (np.stack([-values, values]) if n_classes == 2 else values)[:, frequent]
-    drawn = [1] if n_classes == 2 else [0, 1, 2]
-    assert len(display.ax_) == 2 * len(drawn)
-    assert display.figure_ is display.ax_[0].figure
-    one = TokenImportanceDisplay.from_estimator(model, X, y, target=model.classes_[0])
-    axes = [*display.ax_, *one.ax_]
-    for k, left, right in zip([*drawn, 0], axes[::2], axes[1::2], strict=True):
-        tokens = display.tokens[model.classes_[k]]
-        assert_array_equal(tokens["token"], [f"x{s}" for s in frequent])
-        assert_array_equal(tokens["documents"], (counts > 0).sum(axis=0)[frequent])
-        points = np.asarray(left.collections[0].get_offsets())
-        assert_allclose(points, np.c_[expected[k], scores], atol=1e-12)
-        points = np.asarray(right.collections[0].get_offsets())
-        assert_allclose(points, np.c_[expected[k], values[k]], atol=1e-12)
-
-
-def test_means_and_deviations_in_bins_are_drawn():
-    X, y = data(2, n_tokens=200)
-    model = ClsAttentionClassifier().fit(X, y)
-    ax = TokenImportanceDisplay.from_estimator(model, X, y, min_count=1).ax_[0]
-    x, scores = np.asarray(ax.collections[0].get_offsets()).T
-    ((line, _, (deviations,)),) = ax.containers
-    edges = np.linspace(x.min(), x.max(), 21)
-    bins = np.digitize(x, edges[1:-1])
-    for at, mean in enumerate(line.get_ydata()):
-        inside = scores[bins == at]
-        assert line.get_xdata()[at] == pytest.approx(edges[at : at + 2].mean())
-        if len(inside) < 5:
-            assert np.isnan(mean)
-            continue
-        ends = deviations.get_segments()[at][:, 1]
-        assert_allclose([mean, np.ptp(ends) / 2], [inside.mean(), inside.std()], atol=1e-12)
-
-
-def test_effects_are_those_of_the_report(any_number):
-    model, X, y = any_number
-    display = TokenImportanceDisplay.from_estimator(model, X, kind="bars", k=4, min_count=1)
-    report = ModelReport.from_estimator(model, X, y, n_top=4)
-    for ax, tokens in zip(display.ax_, report.tokens, strict=True):
-        assert tick_labels(ax) == [name for name, _ in tokens.important]
-        assert_allclose(lengths(ax), [effect for _, effect in tokens.important], rtol=1e-6)
+def test_importance_is_the_spread_of_what_a_token_adds(any_number):
+    model, X, _ = any_number
+    added = model.contributions(X)
+    of_classes = [-added, added] if len(model.classes_) == 2 else added
+    added = np.array([of_class.toarray() for of_class in of_classes])
+    added -= added.mean(axis=0)
+    expected = np.sign(added.sum(axis=1)) * added.std(axis=1)
+    display = TokenImportanceDisplay.from_estimator(model, X, k=4)
+    assert display.importance.columns.tolist() == model.classes_.tolist()
+    assert display.importance.index.tolist() == [f"x{token}" for token in range(19)]  # not the last
+    assert_allclose(display.importance.T, expected[:, :19], atol=1e-12)
+    for ax, of_class in zip(display.ax_, expected, strict=True):
+        best = np.argsort(-of_class, kind="stable")[:4]
+        assert tick_labels(ax) == [f"x{token}" for token in best]
+        assert_allclose([bar.get_width() for bar in ax.patches], of_class[best])
     assert display.ax_[0].get_xlim() == display.ax_[1].get_xlim()
 
 
-def test_bars_without_documents_are_signed_frequencies(two, three):
-    for model, target in ((three[0], "green"), (two[0], 0)):
-        display = TokenImportanceDisplay.from_estimator(model, kind="bars", k=3, target=target)
-        alpha = model.token_importance_
-        alpha = alpha[1] if alpha.ndim == 2 else -alpha
-        best = np.argsort(-alpha)[:3]
-        assert_array_equal(lengths(display.ax_), alpha[best])
-        assert tick_labels(display.ax_) == [f"x{s}" for s in best]
+def test_words_with_their_characters_are_one_token():
+    texts, y = make_token_classification(n_samples=150, as_text=True, random_state=0)
+    model = TextClassifier().fit(texts[:100], y[:100])
+    terms = explain(model, texts[100:]).to_frame().query("kind == 'token'")
+    added = terms.pivot_table("contribution", "document", "token", fill_value=0)
+    importance = TokenImportanceDisplay.from_estimator(model, texts[100:]).importance[1]
+    for token, effect in importance.nlargest(10).items():
+        assert effect == pytest.approx(added[token].std(ddof=0), rel=1e-6)
 
 
-def test_wrong_arguments_are_refused(two):
+def test_of_several_labels_each_is_compared_with_its_absence():
+    X, y = data(2, n_documents=80)
+    model = ClsAttentionClassifier().fit(X, np.column_stack([y, 1 - y, y]))
+    importance = TokenImportanceDisplay.from_estimator(model, X).importance
+    added = np.array([of_label.toarray() for of_label in model.contributions(X)])
+    assert_allclose(importance.abs().T, added.std(axis=1)[:, :19], atol=1e-12)
+
+
+def test_tokens_of_very_few_documents_are_no_important_ones():
+    texts = ["good film", "bad film"] * 1001
+    texts[0] = "stupendous " * 50
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=100.0))
+    model.fit(texts, ["pos", "neg"] * 1001)
+    draw = TokenImportanceDisplay.from_estimator
+    assert "stupendous" not in draw(model, texts).importance.index
+    assert "stupendous" in draw(model, texts[:1000]).importance.index
+
+
+def test_one_class_is_drawn_on_given_axes(three):
+    model, X, _ = three
+    figure, axes = plt.subplots(1, 3)
+    one = TokenImportanceDisplay.from_estimator(model, X, target="green", ax=axes[0])
+    assert one.ax_ is axes[0]
+    assert axes[0].get_title(loc="left") == "green"
+    every = one.plot(axes, k=2)
+    assert [len(ax.get_yticks()) for ax in every.ax_] == [2, 2, 2]
+    assert plt.get_fignums() == [figure.number]
+    assert every.figure_ is figure
+
+
+def test_classes_may_be_truth_values(two):
     model, X, y = two
-    for change, message in (
-        ({"kind": "pie"}, "kind must be"),
-        ({"X": None}, 'kind="scatter" needs documents X and their labels y'),
-        ({"y": None}, 'kind="scatter" needs documents X and their labels y'),
-        ({"target": "green"}, r"one of the classes \[0, 1\], got 'green'"),
-        ({"min_count": 0}, "min_count == 0, must be >= 1"),
-        ({"min_count": 1000}, r"at least 1000 documents of X \(the most"),
-        ({"y": np.zeros(3)}, "inconsistent numbers of samples"),
-        ({"y": np.full(80, 7)}, r"labels of all classes \[0, 1\], got \[7\]"),
-        ({"y": np.zeros(80, int)}, r"got \[0\]"),
-    ):
-        arguments = {"X": X, "y": y, **change}
-        refused(message, TokenImportanceDisplay.from_estimator, model, **arguments)
-    message = "k must be an instance of int, not float"
-    refused(message, TokenImportanceDisplay.from_estimator, model, X, y, k=2.5, error=TypeError)
+    model = ClsAttentionClassifier().fit(X, y == 1)
+    display = TokenImportanceDisplay.from_estimator(model, X, k=3)
+    assert [ax.get_title(loc="left") for ax in display.ax_] == ["class False", "class True"]
+    assert len(display.plot(target=True, k=2).ax_.patches) == 2
 
 
-# SelectionDisplay
-
-
-def test_selection_is_the_fitted_one_and_attention_that_of_the_model(any_number):
-    model, X, _ = any_number
-    display = SelectionDisplay.from_estimator(model, X, k=5)
-    tokens, selected = display.tokens, model.selected_tokens_
-    assert_array_equal(tokens["token"], [f"x{s}" for s in selected])
-    assert_array_equal(tokens["selected"], model.selection_counts_)
-    assert_array_equal(tokens["documents"], (X.toarray() > 0).sum(axis=0)[selected])
-    values = np.atleast_2d(model.token_values_)
-    values = np.vstack([-values, values]) if len(values) == 1 else values
-    labels = model.classes_[values.argmax(axis=0)][selected]
-    assert tokens["label"].tolist() == labels.tolist()
-    assert tick_labels(display.ax_[0]) == tokens["token"][:5].tolist()
-    attention, counts = model.attention(X).toarray()[:-1], X.toarray()[:-1]  # the last is empty
-    assert_allclose(lengths(display.ax_[0]), 100 * model.selection_counts_[:5] / len(counts))
-    assert_allclose(display.cls_share, 1 - attention.sum(axis=1).mean())
-    counted = sum(bar.get_height() for bar in display.ax_[1].containers[0])
-    assert counted == len(counts)
-
-
-def test_documents_without_known_tokens_are_refused(pipeline):
-    draw = SelectionDisplay.from_estimator
-    refused("None of the 2 documents contains a token", draw, pipeline, ["zzz", ""])
-
-
-# Estimators and input of every kind
+def test_a_new_figure_leaves_the_users_style_as_it_is(two):
+    before = dict(matplotlib.rcParams)
+    display = TokenImportanceDisplay.from_estimator(two[0], two[1])
+    assert plt.get_fignums() == [display.figure_.number]
+    assert dict(matplotlib.rcParams) == before
 
 
 def test_names_come_from_pipelines_and_data_frames(pipeline):
     steps = [("count", CountVectorizer()), ("keep", SelectKBest(chi2, k=3))]
     model = make_pipeline(Pipeline(steps), "passthrough", ClsAttentionClassifier())
     search = GridSearchCV(model, {}, cv=2).fit(TEXTS, LABELS)
-    for display in displays_of(search, TEXTS, LABELS)[:3]:
-        assert {"good", "bad"} <= names_in(display())
+    assert {"good", "bad"} <= {
+        *TokenImportanceDisplay.from_estimator(search, TEXTS).importance.index
+    }
     X = pd.DataFrame(pipeline[0].transform(TEXTS).toarray()).add_prefix("word ")
     model = ClsAttentionClassifier().fit(X, LABELS)
-    for display in displays_of(model, X, LABELS)[:3]:
-        assert all(name.startswith("word ") for name in names_in(display()))
-
-
-# Drawing
-
-
-def test_axes_that_are_given_are_drawn_on(two):
-    model, X, y = two
-    figure, axes = plt.subplots(2, 4)
-    displays = [
-        TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, :2]),
-        TokenImportanceDisplay.from_estimator(model, kind="bars", ax=list(axes[0, 2:])),
-        SelectionDisplay.from_estimator(model, X, ax=axes[1, 2:]),
-        TokenImportanceDisplay.from_estimator(model, kind="bars", target=1, ax=axes[0, 0]),
-    ]
-    assert plt.get_fignums() == [figure.number]
-    assert all(display.figure_ is figure for display in displays)
-    assert displays[0].ax_[1] is axes[0, 1]
-    assert displays[-1].ax_ is axes[0, 0]
-    with pytest.raises(ValueError, match="ax must be 2 axes, one for each plot, got 3"):
-        TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, 1:])
-
-
-def test_each_display_makes_one_figure_and_needs_matplotlib(two, monkeypatch):
-    model, X, y = two
-    before = dict(matplotlib.rcParams)
-    displays = displays_of(model, X, y)
-    for n_figures, display in enumerate(displays, start=1):
-        display()
-        assert len(plt.get_fignums()) == n_figures
-    assert dict(matplotlib.rcParams) == before
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    for display in displays:
-        refused(r"sklearn-clsattn\[plot\]", display, error=ImportError)
+    assert TokenImportanceDisplay.from_estimator(model, X).importance.index.tolist() == [*X]
 
 
 def test_names_are_no_mathematics():
@@ -256,9 +156,15 @@ def test_names_are_no_mathematics():
     names = [rf"$\frac{{{at}$" for at in range(X.shape[1])]
     X = pd.DataFrame(X.toarray(), columns=names)
     model = ClsAttentionClassifier().fit(X, y)
-    for display in displays_of(model, X, y):
-        display()
-        plt.gcf().canvas.draw()
+    TokenImportanceDisplay.from_estimator(model, X).figure_.canvas.draw()
+    explain(model, X[:1]).plot().figure.canvas.draw()
+
+
+def test_classes_without_evidence_have_no_bars():
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
+    model.fit(["film"] * 20, ["yes", "no"] * 10)
+    display = TokenImportanceDisplay.from_estimator(model, ["film", "film"])
+    assert [len(ax.patches) for ax in display.ax_] == [0, 0]
 
 
 # Explanation.plot

@@ -1,4 +1,4 @@
-"""What says nothing changes nothing: the order of documents and tokens, names of classes, copies.
+"""What says nothing changes nothing: the order of documents, names of classes, copies.
 
 Problems have what invites a choice by order, name or rounding: copies in several classes, empty
 documents, tokens without log-odds, tokens of one document.
@@ -6,9 +6,7 @@ documents, tokens without log-odds, tokens of one document.
 
 import numpy as np
 import pytest
-from helpers import data
 from numpy.testing import assert_allclose
-from scipy.stats import ortho_group
 
 from sklearn_clsattn import ClsAttentionClassifier
 
@@ -49,19 +47,12 @@ KINDS = [
 ]
 SETTINGS = {
     "C chosen": {},
-    "vectors": {"C": 1.0, "token_vectors_scale": 1.0},
-    "vectors, C and gamma chosen": {},
+    "vectors": {"C": 1.0},
+    "vectors, C chosen": {},
 }
 CASES = pytest.mark.parametrize(
     ("kind", "setting", "seed"),
-    [
-        (kind, setting, seed)
-        for kind in KINDS
-        for setting in SETTINGS
-        for seed in (0, 1)
-        # Folds are assigned by frequencies, which do not tell these documents apart: vectors do.
-        if not (kind == "tokens of one document" and "chosen" in setting and "vectors" in setting)
-    ],
+    [(kind, setting, seed) for seed, kind in enumerate(KINDS) for setting in SETTINGS],
 )
 
 
@@ -73,17 +64,17 @@ def fitted(X, y, vectors, setting, weights=None):
 @CASES
 def test_order_and_names_say_nothing(kind, setting, seed):
     rng, X, y, n_classes, vectors = drawn(kind, seed)
-    rows, columns = rng.permutation(len(y)), rng.permutation(X.shape[1])
+    rows = rng.permutation(len(y))
     names = np.roll(rng.permutation(n_classes), 1) if n_classes > 2 else np.array([1, 0])
-    rotation = ortho_group.rvs(3, random_state=seed)  # only angles between vectors matter
     model = fitted(X, y, vectors, setting)
-    other = fitted(X[rows][:, columns], names[y[rows]], vectors[columns] @ rotation, setting)
+    other = fitted(X[rows], names[y[rows]], vectors, setting)
     assert_allclose(other.C_, model.C_, rtol=1e-5)
     expected = model.predict_proba(X)
-    assert_allclose(other.predict_proba(X[:, columns])[:, names], expected, atol=1e-6)
+    assert_allclose(other.predict_proba(X)[:, names], expected, atol=1e-6)
     if n_classes == 2:
-        decision = other.decision_function(X[:, columns])
-        assert_allclose(decision, -model.decision_function(X), rtol=1e-5, atol=1e-5)
+        assert_allclose(
+            other.decision_function(X), -model.decision_function(X), rtol=1e-5, atol=1e-5
+        )
 
 
 @CASES
@@ -95,20 +86,6 @@ def test_a_weight_is_a_number_of_copies(kind, setting, seed):
     model = fitted(X, y, vectors, setting, weights)
     other = fitted(X[copies], y[copies], vectors, setting)
     assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-6)
-
-
-@pytest.mark.parametrize("outliers", ["an entry", "a document", "a column"])
-def test_outlying_entries_are_named(outliers):
-    X, y = data(2, n_documents=80)
-    X = X.toarray()
-    where = {"an entry": (3, 5), "a document": 3, "a column": (slice(None), 5)}[outliers]
-    X[where] = 1e5 * (X[where] + 1)
-    with pytest.warns(
-        UserWarning, match="Few entries of X outweigh.*sublinear_counts=True"
-    ) as found:
-        ClsAttentionClassifier(C=1.0, sublinear_counts=False).fit(X, y)
-    assert found[0].filename == __file__
-    ClsAttentionClassifier(C=1.0).fit(X, y)  # warnings are errors
 
 
 @pytest.mark.parametrize("n_rare", [1, 2, 5])

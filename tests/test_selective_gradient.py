@@ -33,7 +33,7 @@ def exact(X, loss, values, scores):
     number = mpmath.mpf
     a = [number(x) for x in scores.tolist()]
     b = [[number(x) for x in row] for row in values.tolist()]
-    omega = [number(x) for x in loss.sample_weight.tolist()]
+    omega = [number(x) for x in loss.output_loss.weights.tolist()]
     targets = loss.output_loss.signs if loss.n_outputs == 1 else loss.output_loss.targets
     gradient, size = [number(0)] * len(a), number(0)
     largest = max(abs(x) for row in b for x in row)
@@ -73,7 +73,7 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
         expected, log_size = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-10, atol=1e-300 if scale > 1 else 1e-14)
     assert point.log_size == pytest.approx(log_size, rel=1e-12, abs=1e-12)
-    matrix = torch.cat([torch.column_stack([scores, values]), loss.zeros()[-1:]])
+    matrix = torch.nn.functional.pad(torch.column_stack([scores, values]), (0, 0, 0, 1))
     assert point.loss == pytest.approx(loss(matrix)[0] / loss.total_weight, rel=1e-12)
     assert float(point.direction[X.shape[1] // 2]) == 0
 

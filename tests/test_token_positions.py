@@ -12,8 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.terms import DocumentText
-from sklearn_clsattn.inspection.token_positions import cut, locate
+from sklearn_clsattn.inspection.token_positions import LocatedText, Occurrence, cut, read_terms
 from sklearn_clsattn.text import TokenVectorizer
 
 # Characters whose lower case or accent-free form has another length, or depends on others.
@@ -33,7 +32,8 @@ WORD_PARAMETERS = [
 
 def words_of(vectorizer, text):
     """Return the words that a vectorizer finds in a text, as they stand there."""
-    return [text[a:b] for a, b in locate(vectorizer, text).spans]
+    words, _ = read_terms(vectorizer, text)
+    return [text[start:stop] for start, stop in words]
 
 
 @pytest.mark.parametrize("kind", [CountVectorizer, TfidfVectorizer, TokenVectorizer])
@@ -46,13 +46,13 @@ def words_of(vectorizer, text):
 @example(text="")
 def test_positions_hold_the_tokens_that_the_vectorizer_counts(kind, parameters, text):
     vectorizer = kind(**parameters)
-    located = locate(vectorizer, text)
-    assert sorted(located.terms) == sorted(vectorizer.build_analyzer()(text))
+    words, terms = read_terms(vectorizer, text)
+    assert sorted(term.name for term in terms) == sorted(vectorizer.build_analyzer()(text))
     sigmas = str.maketrans("ς", "σ")
     preprocess = vectorizer.build_preprocessor()
-    for first, length, term in zip(located.first, located.lengths, located.terms, strict=True):
-        spans = located.spans[first : first + length].tolist()
-        parts = term.split(" ") if length > 1 else [term]
+    for name, first_word, n_words, _ in terms:
+        spans = words[first_word : first_word + n_words]
+        parts = name.split(" ") if n_words > 1 else [name]
         assert len(parts) == len(spans)
         for (start, stop), part in zip(spans, parts, strict=True):
             assert 0 <= start < stop <= len(text)
@@ -68,7 +68,8 @@ def test_marks_and_ligatures_belong_to_their_letters():
     digits = CountVectorizer(strip_accents="unicode", token_pattern=r"\d")
     assert words_of(digits, "oﬃce ½ cup") == ["½", "½"]
     reaches = CountVectorizer(ngram_range=(2, 2), stop_words=["the"])
-    assert locate(reaches, "Not the best film").terms == ["not best", "best film"]
+    _, terms = read_terms(reaches, "Not the best film")
+    assert [term.name for term in terms] == ["not best", "best film"]
     assert words_of(reaches, "Not the best film") == ["Not", "best", "film"]
 
 
@@ -89,7 +90,7 @@ def test_no_positions_are_better_than_wrong_ones():
         CountVectorizer(token_pattern=r"\w*"),
         Backwards(),
     ]:
-        assert locate(vectorizer, "<b>so</b> good, so good") is None
+        assert read_terms(vectorizer, "<b>so</b> good, so good") == ((), [])
 
 
 # Words in context.
@@ -99,7 +100,9 @@ TEXTS, LABELS = make_token_classification(
 )
 WORDS = sorted({word for text in TEXTS[:8] for word in text.split()})
 MODEL = TextClassifier().fit(TEXTS, LABELS)
-BIGRAMS = TextClassifier(ngram_range=(2, 3), characters=(1, 3), token_pattern="[a-zé]+")
+BIGRAMS = TextClassifier(
+    ngram_range=(2, 3), characters=(1, 3), tokenizer=re.compile("[a-zé]+").findall
+)
 MODELS = [
     MODEL,
     TextClassifier(characters=None).fit(TEXTS, np.arange(80) % 3),
@@ -129,10 +132,10 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
     summed = by_occurrence.sum(axis=0) + explanation.intercept
     assert_allclose(summed, decision, rtol=0, atol=1e-10)
 
-    (shown,) = explanation.texts[0]
+    located = explanation.located_text
     for k in range(len(explanation.targets)):
         contributions = explanation.contributions[:, k]
-        segments = cut(shown, contributions, explanation.attention)
+        segments = cut(located, contributions, explanation.attention)
         assert "".join(segment.text for segment in segments) == text
         pairs = [(segment.contribution, segment.attention) for segment in segments]
         summed = np.sum(np.reshape(pairs, (-1, 2)), axis=0)
@@ -142,16 +145,13 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
         assert not any(segment.tokens for segment in segments if segment.text.isspace())
 
     # The positions are those of the vectorizer.
-    tokens = explanation.tokens[shown.occurrences[:, 2]]
-    first, length = shown.occurrences[:, 0], shown.occurrences[:, 1]
-    starts = shown.words[first, 0]
-    stops = shown.words[first + length.clip(min=1) - 1, 1]
-    kept = {
-        tuple(row[:3]): row[3]
-        for row in zip(tokens.tolist(), starts.tolist(), stops.tolist(), shown.shares, strict=True)
-    }
+    kept = {}
+    for token, first_word, n_words, token_share in located.occurrences:
+        start, _ = located.words[first_word]
+        _, stop = located.words[first_word + n_words - 1]
+        kept[explanation.tokens[token], start, stop] = token_share
     rows = zip(found.terms.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
-    assert len(tokens) == len(found.terms)
+    assert len(located.occurrences) == len(found.terms)
     for row, expected in zip(rows, share, strict=True):
         assert row in kept
         if text.isascii():  # else the two letters of one may be a word each, at one place
@@ -170,7 +170,7 @@ def test_a_word_is_one_row_with_its_characters():
     # The word's own part is the attention of its own column times that column's value.
     X = MODEL.vectorizer_.transform([f"{known}, {unknown} {known.upper()}"])
     column = MODEL.vectorizer_.vocabulary_[known]
-    own = MODEL[-1].contributions(X)[0, column]
+    own = MODEL.classifier_.contributions(X)[0, column]
     assert_allclose(frame.loc[known, "own_contribution"], own, rtol=1e-6)
     said = explanation.to_text(color=False, width=100, top=100)
     assert f"{unknown} (unknown word, scored by its letters)" in said
@@ -181,12 +181,16 @@ def test_a_word_is_one_row_with_its_characters():
 
 
 def test_the_words_of_overlapping_ngrams_share_what_these_add():
-    words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
-    occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
-    text = DocumentText(None, "not so good", words, occurrences, np.ones(3))
-    segments = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
+    words = ((0, 3), (4, 6), (7, 11))
+    occurrences = (
+        Occurrence(0, first_word=0, n_words=2, share=1.0),
+        Occurrence(1, first_word=1, n_words=2, share=1.0),
+        Occurrence(2, first_word=2, n_words=1, share=1.0),
+    )
+    located = LocatedText("not so good", words, occurrences)
+    segments = cut(located, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
     assert [segment.text for segment in segments] == ["not", " ", "so", " ", "good"]
     assert [segment.tokens for segment in segments] == [(0,), (), (0, 1), (), (1, 2)]
     assert [segment.contribution for segment in segments] == [-0.5, 0.0, 0.5, 0.0, 1.5]
-    unplaced = DocumentText(None, "not so good", None, None, None)
+    unplaced = LocatedText("not so good")
     assert [segment.text for segment in cut(unplaced, np.zeros(0), np.zeros(0))] == ["not so good"]

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.feature_extraction.tests.test_text as vectorizer_tests
-from helpers import refused
 from hypothesis import HealthCheck, example, given, settings
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
@@ -50,7 +49,7 @@ PARAMETERS = st.fixed_dictionaries(
         "max_features": st.integers(1, 5),
         "vocabulary": st.lists(TERM, max_size=9, unique=True),
         "binary": st.booleans(),
-        "dtype": st.sampled_from([np.float32, np.uint8, bool, "int32", None]),
+        "dtype": st.sampled_from([np.float32, np.uint8, bool, "int32"]),
         "tokenizer": st.just(str.split),
         "preprocessor": st.just(str.swapcase),
     },
@@ -84,14 +83,6 @@ def fast(request, monkeypatch):
             monkeypatch.setattr(where, name, size)
 
 
-def between_bars(text):
-    return text.split("|")
-
-
-def lengths_of_words(text):
-    return [len(word) for word in text.split()]
-
-
 def outcome(function, *arguments):
     """Return what a call returns, or its error, and the warnings in their order."""
     with warnings.catch_warnings(record=True) as caught:
@@ -113,9 +104,6 @@ def assert_same_matrix(one, other):
         assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-CLEARER = "Documents must be texts|Expected an iterable of texts|X has no documents: expected"
-
-
 def compare(parameters, documents, others=()):
     """Require the same of both vectorizers, whatever happens to the documents.
 
@@ -129,8 +117,7 @@ def compare(parameters, documents, others=()):
         )
         assert warned == expected
         if isinstance(other, tuple):
-            # No documents, and what is no text, have messages that say what to do.
-            assert one == other or (one[0] is ValueError and re.match(CLEARER, one[1]))
+            assert one == other
             return None
         one.sort_indices()  # where scikit-learn has counted
         assert_same_matrix(one, other)
@@ -150,26 +137,13 @@ LONG = [start * size + end for size in SIZES for start in "xy" for end in "ab"]
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
 @example({"token_pattern": r"\S+", "ngram_range": (1, 2)}, ["a\x01 a b"], [])
-@example({"token_pattern": _tokens.WORDS_AND_CONTRACTIONS}, ["a'b'c'd'e 'f' g''h i'", ""], ["'"])
 @example({}, ["ab\ud800cd \udfff\U0010ffff", "ab cd"], ["cd\ud800ef"])
 @example({"ngram_range": (0, 2)}, ["ab cd ab", "cd"], ["ab"])
-@example({"ngram_range": (1, 2), "tokenizer": between_bars}, ["ab cd|ab|cd"], ["ab|cd", "ab cd"])
 @example({"analyzer": "char_wb", "ngram_range": (5, 6), "min_df": 2}, SHORT_AND_LONG, ["ab"])
 @example({}, [*LONG, " and ".join(LONG[::-1])], LONG)
-@example({"lowercase": False, "tokenizer": list, "ngram_range": (1, 2)}, [["ab", "cd"]], [["ab"]])
 @example({"analyzer": "char_wb", "tokenizer": list, "ngram_range": (1, 2)}, ["ab cd"], ["ab"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
-
-
-def test_a_range_set_after_fit_counts_as_in_scikit_learn(fast):
-    """Even one that scikit-learn refuses to fit."""
-    texts = ["ab cd ef", "cd ef"]
-    found = []
-    for vectorizer in (TokenVectorizer, CountVectorizer):
-        fitted = vectorizer(ngram_range=(1, 2)).fit(texts)
-        found.append(fitted.set_params(ngram_range=(2, 1)).transform(texts))
-    assert_same_matrix(*found)
 
 
 @pytest.mark.parametrize("n_letters", [255, 65_535])
@@ -216,18 +190,12 @@ INPUTS = {
     "series": ({}, pd.Series),
     "array": ({"lowercase": False}, np.array),
     "bytes": ({"encoding": "latin-1"}, lambda texts: [text.encode() for text in texts]),
+    "bad bytes": ({"decode_error": "ignore"}, lambda texts: [*texts, b"bad \xff byte"]),
     "files": ({"input": "file"}, lambda texts: map(io.StringIO, texts)),
-    "files, other words": (
-        {"input": "file", "token_pattern": r"\w+ ?", "ngram_range": (1, 2)},
-        lambda texts: map(io.StringIO, texts),
-    ),
     "records": (
         {"preprocessor": itemgetter("text")},
         lambda texts: [{"text": text} for text in texts],
     ),
-    "binary files": ({"input": "file"}, lambda texts: [io.BytesIO(one.encode()) for one in texts]),
-    "ignored": ({"decode_error": "ignore"}, lambda texts: [b"bad \xff byte", *texts]),
-    "replaced": ({"decode_error": "replace"}, lambda texts: [*texts, b"bad \xff byte"]),
 }
 
 
@@ -240,28 +208,24 @@ def test_equal_for_every_kind_of_input(fast, kind, analyzer):
     assert compare(parameters, lambda: make(texts), lambda: make(texts[:5]))
 
 
-def test_equal_for_files(fast, tmp_path):
+def test_equal_for_file_names(fast, tmp_path):
     paths = [tmp_path / str(i) for i in range(10)]
     for path, text in zip(paths, some_texts(10), strict=True):
         path.write_text(text, encoding="utf-8")
     assert compare({"input": "filename"}, paths, [str(path) for path in paths])
-    assert compare({"input": "filename"}, [tmp_path / "absent"]) is None
 
 
 WRONG = [
-    *[({}, documents) for documents in ("one text", 3, [], ["", "\n"], ["a", 2], [1])],
-    ({}, ["cat", b"\xff"]),
-    ({"preprocessor": str.encode}, ["cat"]),
-    *[({"ngram_range": bounds}, ["cat sat"]) for bounds in ((2, 1), (5, 5), (1.0, 2), (1, 1.0))],
+    *[({}, documents) for documents in ("one text", 3, [], ["", "\n"], [1])],
+    *[({}, ["cat", other]) for other in (b"\xff", None, np.nan, 2, ["cat"])],
+    *[({"ngram_range": bounds}, ["cat sat"]) for bounds in ((2, 1), (5, 5), 2)],
     ({"min_df": 3, "max_df": 2}, ["cat", "cat", "cat"]),
     ({"min_df": 2, "max_features": 3}, ["cat", "dog"]),
     ({"min_df": -1}, ["cat"]),
-    *[({"vocabulary": one}, ["cat"]) for one in ([], ["cat", "cat"], {"cat": 1}, {("cat",): 0})],
+    *[({"vocabulary": one}, ["cat"]) for one in ([], ["cat", "cat"], {"cat": 1})],
     ({"token_pattern": "(a)(b)"}, ["cat"]),
     ({"tokenizer": str.split}, ["cat"]),
-    ({"tokenizer": lengths_of_words, "ngram_range": (1, 2)}, ["cat sat"]),
     *[({"stop_words": words}, ["cat sat"]) for words in (["cat's"], ["cat", "sat"], "klingon")],
-    *[({"dtype": dtype}, ["cat"]) for dtype in ("no such", np.float16)],
 ]
 
 
@@ -269,17 +233,6 @@ WRONG = [
 @pytest.mark.parametrize(("parameters", "documents"), WRONG)
 def test_the_same_errors_and_warnings(fast, parameters, documents, analyzer):
     compare({"analyzer": analyzer, **parameters}, documents, ["cat sat", ""])
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, float("nan"), pd.NA])
-def test_missing_texts_have_a_row_number(fast, missing):
-    texts = some_texts(30)
-    known = TokenVectorizer().fit(texts)
-    for call in (TokenVectorizer().fit, known.transform, TokenVectorizer(analyzer="char").fit):
-        refused(r"position 30 is .*: remove it.*replace it by ''", call, [*texts, missing])
-    if missing is not np.nan:  # which scikit-learn refuses whatever reads it
-        anything = TokenVectorizer(analyzer=lambda document: [str(document)]).fit([missing])
-        assert list(anything.vocabulary_) == [str(missing)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

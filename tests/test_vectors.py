@@ -8,16 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import data, put, refused
+from helpers import core_documents, data, put, refused
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
+from sklearn_clsattn._bags import Bags, TokenVectors
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import WordVectors, _word_vectors
+from sklearn_clsattn.training.fit import fit_attention
 
 REQUESTS = load_requests()
 TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
@@ -41,13 +43,20 @@ def test_a_fit_is_a_plain_minimisation():
     """Without token scaling, for which values have no prior mean and scores start at 0."""
     X, y, G = problem()
     n, V, d, gamma, C, attention_C = *X.shape, G.shape[1], 1.5, 2.0, 0.1
-    settings = {"C": C, "attention_C": attention_C, "token_scaling": None}
-    model = ClsAttentionClassifier(
-        **settings, token_vectors_scale=gamma, sublinear_counts=False, tol=1e-12, max_iter=5000
-    ).fit(X, y, token_vectors=G)
+    fit = fit_attention(
+        core_documents(X, y),
+        C=C,
+        attention_C=attention_C,
+        scaling=None,
+        vectors=TokenVectors.from_rows(G),
+        vector_scale=gamma,
+        max_iter=5000,
+        tol=1e-12,
+    )
+    model = fit.model
     # The units of training: <cls> weighs what the mean document does.
     entry, length = X.data.mean(), X.sum() / n
-    scale, C_unit = 2 * model.cls_weight_, 1 / (entry**2 * np.sqrt(length / entry))
+    scale, C_unit = 2 * model.cls_weight, 1 / (entry**2 * np.sqrt(length / entry))
     lengths = np.linalg.norm(G, axis=1, keepdims=True)
     rows = np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0)
     counts, sign = X.toarray(), 2.0 * y - 1.0
@@ -56,7 +65,7 @@ def test_a_fit_is_a_plain_minimisation():
         u, t, w, (a, beta) = np.split(x, [V, 2 * V, 2 * V + d])
         values = scale * (t + gamma * rows @ w)
         masses = counts * np.exp(u)
-        total = model.cls_weight_ * np.exp(a) + masses.sum(axis=1)
+        total = model.cls_weight * np.exp(a) + masses.sum(axis=1)
         penalties = (u @ u / attention_C + (t @ t + w @ w) / (C * C_unit)) / n + a * a
         return beta + masses @ values / total, penalties
 
@@ -66,8 +75,8 @@ def test_a_fit_is_a_plain_minimisation():
 
     start = np.zeros(2 * V + d + 2)
     found = minimize(loss, start, method="L-BFGS-B", options={"maxfun": 10**6, "ftol": 1e-15})
-    assert_allclose(model.decision_function(X), parts(found.x)[0], atol=2e-3)
-    assert model.loss_curve_[-1] <= found.fun + 1e-9
+    assert_allclose(model.outputs(Bags(X))[:, 0], parts(found.x)[0], atol=2e-3)
+    assert fit.loss_curve[-1] <= found.fun + 1e-9
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -75,7 +84,8 @@ def test_embeddings_have_the_vectors_and_unseen_tokens_what_these_say(n_classes)
     X, y, G = problem(n_classes)
     wider = sp.hstack([X, sp.csr_array((X.shape[0], 3))], format="csr")
     G = np.vstack([G, G[[1, 2]], np.zeros((1, 3))])
-    model = ClsAttentionClassifier(token_vectors_scale=1.0).fit(wider, y, token_vectors=G)
+    model = ClsAttentionClassifier().fit(wider, y, token_vectors=G)
+    assert model.token_vectors_scale_ > 0
     E, p, v = model.token_embeddings_, model.cls_embedding_, model.output_vector_
     assert E.shape == (wider.shape[1], len(p))
     assert_allclose(E @ p, model.attention_scores_, atol=1e-12)
@@ -92,13 +102,18 @@ def test_embeddings_have_the_vectors_and_unseen_tokens_what_these_say(n_classes)
     assert_array_equal(again.token_embeddings_, E)
 
 
-def test_scale_0_is_a_fit_without_vectors_and_the_choice_is_one_of_few():
+def test_scale_0_is_a_fit_without_vectors():
     X, y, G = problem(3)
-    plain = ClsAttentionClassifier(C=1.0, tol=1e-10, max_iter=2000)
-    without = plain.fit(X, y).predict_proba(X)
-    none = clone(plain).set_params(token_vectors_scale=0.0).fit(X, y, token_vectors=G)
-    assert_allclose(none.predict_proba(X), without, atol=1e-4)
-    assert not none.vector_weights_.any()
+    settings = {"C": 1.0, "attention_C": 0.03, "tol": 1e-10, "max_iter": 2000}
+    without = fit_attention(core_documents(X, y), **settings)
+    vectors = TokenVectors.from_rows(G)
+    none = fit_attention(core_documents(X, y), vectors=vectors, vector_scale=0.0, **settings)
+    assert_allclose(none.model.outputs(Bags(X)), without.model.outputs(Bags(X)), atol=1e-4)
+    assert not none.attributes["vector_weights_"].any()
+
+
+def test_the_scale_is_one_of_few():
+    X, y, G = problem(3)
     for C in (1.0, "auto"):
         model = ClsAttentionClassifier(C=C).fit(X, y, token_vectors=G)
         assert 0 <= model.token_vectors_scale_ <= 2

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks.problems import REVIEWS, WORDS, labelled_texts
+from benchmarks.problems import WORDS, read_reviews
 from sklearn_clsattn.datasets import make_token_classification
 
 from . import shapes
 
 MIN_DOCUMENTS = 5
-SPECS = dict(zip(("IMDB", "Yelp", "Yelp stars"), REVIEWS.values(), strict=True))
+SETS = {"IMDB": "imdb", "Yelp": "polarity", "Yelp stars": "stars"}
 N_TOKENS = {"IMDB": 7766, "Yelp": 5424, "Yelp stars": 5424}  # as many as the paper's vocabulary has
 STAR_NAMES = ("1 star", "2 stars", "4 stars", "5 stars")
 TINY = {"n_irrelevant": 120, "n_relevant_per_class": 30, "document_length": 40}
@@ -92,7 +92,7 @@ def load(name: str, settings: Settings) -> Corpus:
         )
         halves = [(X[:500], y[:500]), (X[500:], y[500:])]
     else:
-        texts = [labelled_texts(SPECS[name], settings.reviews, part) for part in ("train", "test")]
+        texts = [read_reviews(SETS[name], settings.reviews, part) for part in ("train", "test")]
         vectorizer = CountVectorizer(min_df=MIN_DOCUMENTS, token_pattern=WORDS)
         vectorizer.fit(texts[0][0])
         halves = [(vectorizer.transform(half), y) for half, y in texts]

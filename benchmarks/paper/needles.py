@@ -38,11 +38,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
-from benchmarks import command_line, machine, pages
+from benchmarks import pages
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.paper import EmbeddingClassifier, OneStepClassifier
 
-DOCS = command_line.ROOT / "docs"
 LENGTHS = 10, 50, 200, 800, 3_000
 N_TRAIN, N_TEST, SEEDS = 1_500, 2_000, (0, 1)
 N_IRRELEVANT, RELEVANT_PER_NEEDLE = 3_000, 40
@@ -246,8 +245,8 @@ def picture(record: pd.DataFrame) -> Figure:
     return figure
 
 
-def page(record: pd.DataFrame, command: str) -> str:
-    """Return the page of results: the claims, and a table for every line."""
+def sections(record: pd.DataFrame) -> list[str]:
+    """Return the parts of the page: the claims, and a table for every line."""
     parts = [
         "Test accuracy, means over seeds. What is generated, and why, says "
         "`benchmarks/paper/needles.py`; the record is [needles.csv](../../docs/needles.csv). The "
@@ -264,19 +263,20 @@ def page(record: pd.DataFrame, command: str) -> str:
         ]
         parts.append(f"## {line.n_needles} relevant, {frequencies}, noise {line.noise:g}")
         parts.append(pages.table(("tokens", *titles), rows))
-    return pages.page("A needle in a haystack", command, *parts, described=machine.describe())
+    return parts
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write the record, the picture and the page."""
-    parser = command_line.parser("paper.needles", __doc__)
+    parser = pages.parser("paper.needles", __doc__, output=False)
     parser.add_argument("--fast", action="store_true", help="few short documents, another seed")
     parser.add_argument("--out", type=Path, help="folder of record, picture and page")
     parser.add_argument("--go-on", action="store_true", help="keep the lines of the record")
     options = parser.parse_args(arguments)
     out = Path(tempfile.mkdtemp(prefix="needles-")) if options.fast else None
     out = options.out or out
-    file, images = (out or DOCS) / "needles.csv", out or DOCS / "images"
+    file = (out or pages.DOCS) / "needles.csv"
+    images = out or pages.DOCS / "images"
     file.parent.mkdir(parents=True, exist_ok=True)
     lengths, seeds, sizes = LENGTHS, SEEDS, (N_TRAIN, N_TEST)
     if options.fast:
@@ -293,8 +293,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"seed {seed}, {length:,} tokens, {line}", file=sys.stderr, flush=True)
     record = pd.read_csv(file)
     picture(record).savefig(images / "needles.png", dpi=110)
-    command = "python -m benchmarks.paper.needles" + " --fast" * options.fast
-    pages.publish(page(record, command), (out or pages.RESULTS) / "needles.md")
+    command = "paper.needles" + " --fast" * options.fast
+    path = (out or pages.RESULTS) / "needles.md"
+    pages.publish(path, "A needle in a haystack", command, *sections(record))
     return 0
 
 

@@ -12,14 +12,12 @@ from pathlib import Path
 import pandas as pd
 import threadpoolctl
 
-from benchmarks import command_line, machine, pages
-from benchmarks.problems import find_reviews
+from benchmarks import pages
 
 from . import networks, reviews, synthetic, theorem
 from .data import Settings
 from .record import Row, frame, joined, reasons, summary, with_reasons
 
-DOCS = command_line.ROOT / "docs"
 TEMPLATES = {"paper.md": "page.md", "paper_checks.md": "checks.md"}
 EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
     "synthetic": synthetic.run,
@@ -37,7 +35,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all experiments, or those named; a whole run on reviews writes the pages of the site."""
-    parser = command_line.parser("paper", __doc__, reviews=True)
+    parser = pages.parser("paper", __doc__, "reviews", output=False)
     parser.add_argument("--fast", action="store_true", help="tiny generated data, a trial")
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
     parser.add_argument("--seeds", type=int, default=5, help="random starts of every statement")
@@ -47,12 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if options.page:
-        return rewrite(options.out or DOCS)
-    folder = None if options.fast else find_reviews(options.reviews)
+        return rewrite(options.out or pages.DOCS)
+    folder = None if options.fast else options.reviews
     if folder is None and not options.fast:
-        raise SystemExit(f"There are no reviews in {options.reviews}: give --reviews, or --fast.")
+        raise SystemExit("There are no reviews: give --reviews, or --fast.")
     whole = folder is not None and options.only == list(EXPERIMENTS)
-    out = options.out or (DOCS if whole else Path(tempfile.mkdtemp(prefix="paper-")))
+    out = options.out or (pages.DOCS if whole else Path(tempfile.mkdtemp(prefix="paper-")))
     settings = Settings(folder, out / "images", options.seeds)
     started = time.perf_counter()
     rows: list[tuple[str, Row]] = []
@@ -69,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     record.to_csv(out / "paper.csv", index=False, float_format="%.6g")
     minutes = (time.perf_counter() - started) / 60
-    made = f"{minutes:.0f} minutes on {machine.summary(machine.describe())}"
+    made = f"{minutes:.0f} minutes on {pages.machine()}"
     write_pages(record, len(settings.seeds), made, out)
     print(
         f"{', '.join(str(page_file(name, out)) for name in TEMPLATES)}, paper.csv", file=sys.stderr
@@ -96,7 +94,7 @@ def rewrite(out: Path) -> int:
 
 def page_file(name: str, out: Path) -> Path:
     """Return the file of a page: the checks of the site's record are among the measurements."""
-    if out == DOCS and name == "paper_checks.md":
+    if out == pages.DOCS and name == "paper_checks.md":
         return pages.RESULTS / name
     return out / name
 

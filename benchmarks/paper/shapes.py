@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
-from sklearn_clsattn.importance import class_totals, posterior_difference
+from sklearn_clsattn._bags import class_totals
+from sklearn_clsattn._importance import posterior_difference
 
 N_BINS = 20
 MIN_COUNT = 10

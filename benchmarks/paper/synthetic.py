@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn_clsattn.datasets import make_token_classification
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
 from sklearn_clsattn.paper import OneStepClassifier
 
 from . import pictures
 from .data import Corpus, Settings
 from .models import along_posterior, batch_parameters, draw, fit, joint_parameters
 from .record import Row, row
-from .shapes import arms, order, share_on_line
+from .shapes import Array, arms, order, share_on_line
 
 BATCHES = "all trained, mini-batches"
 RELEVANT = (150, 40)  # tokens of a class; in a fast run
+MEAN_LENGTH, LENGTH_SPREAD = 40, 0.5  # of documents; standard deviation of its logarithm
+RELEVANT_SHARE = 0.25
 
 
 def run(settings: Settings) -> list[Row]:
@@ -58,18 +63,38 @@ def run(settings: Settings) -> list[Row]:
 def generate(settings: Settings, seed: int) -> Corpus:
     """Return training and test documents; all tokens of a kind are equally frequent.
 
-    A relevant token stands in a document of the other class with a probability delta of its own,
-    so that its difference of posteriors is 1 - 2 delta, or less 1 of that.
+    A relevant token is in a document of the other class with a probability delta of its own, so
+    that its difference of posteriors is 1 - 2 delta, or less 1 of that.
     """
-    n_samples = settings.pick(4000, 300)
-    X, y = make_token_classification(
-        2 * n_samples,
-        n_relevant_per_class=settings.pick(*RELEVANT),
-        n_irrelevant=settings.pick(400, 40),
-        document_length=40,
-        relevant_share=0.25,
-        delta=(0.0, 0.5),
-        zipf_exponent=0.0,
-        random_state=seed,
-    )
-    return Corpus("synthetic", X[:n_samples], y[:n_samples], X[n_samples:], y[n_samples:])
+    n_documents = settings.pick(4000, 300)
+    n_relevant = settings.pick(*RELEVANT)
+    n_irrelevant = settings.pick(400, 40)
+    rng = np.random.RandomState(seed)
+    # 1) classes, and lengths of documents, of which a quarter is relevant
+    y = np.repeat([0, 1], n_documents)
+    rng.shuffle(y)
+    lengths = rng.lognormal(np.log(MEAN_LENGTH) - LENGTH_SPREAD**2 / 2, LENGTH_SPREAD, len(y))
+    lengths = np.maximum(np.rint(lengths), 1).astype(int)
+    n_own = np.maximum(rng.binomial(lengths, RELEVANT_SHARE), 1)
+    # 2) the tokens, those that are relevant first in each document
+    documents = np.repeat(np.arange(len(y)), lengths)
+    starts = np.cumsum(lengths) - lengths
+    is_relevant = np.arange(len(documents)) - starts[documents] < n_own[documents]
+    delta = np.linspace(0.0, 0.5, n_relevant)
+    tokens = np.empty(len(documents), dtype=int)
+    for k, p in enumerate((np.append(1 - delta, delta), np.append(delta, 1 - delta))):
+        drawn = is_relevant & (y[documents] == k)
+        tokens[drawn] = _draw(rng, p, int(drawn.sum()))
+    others = _draw(rng, np.ones(n_irrelevant), int(np.sum(~is_relevant)))
+    tokens[~is_relevant] = 2 * n_relevant + others
+    # 3) counts
+    entries = np.ones(len(tokens), dtype=int), (documents, tokens)
+    X = sp.csr_matrix(entries, shape=(len(y), 2 * n_relevant + n_irrelevant))
+    half = n_documents
+    return Corpus("synthetic", X[:half], y[:half], X[half:], y[half:])
+
+
+def _draw(rng: np.random.RandomState, weights: Array, size: int) -> NDArray[np.intp]:
+    """Return numbers with probabilities in proportion to weights, (size,)."""
+    cumulative = np.cumsum(weights)
+    return np.searchsorted(cumulative / cumulative[-1], rng.random_sample(size), side="right")

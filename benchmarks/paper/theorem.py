@@ -12,21 +12,21 @@ import torch
 from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn._bags import Bags
 from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     OneStepClassifier,
-    OneStepEmbeddings,
     check_single_relevant_token,
     max_margin_direction,
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import BALANCED, gradient_flow
+from sklearn_clsattn.paper._gradient_flow import RESTING, gradient_flow
 from sklearn_clsattn.paper._selective import SelectiveObjective
+from sklearn_clsattn.training.documents import Documents
+from sklearn_clsattn.training.forward import FittedAttention
 
 from . import pictures
 from .data import Settings, load
@@ -207,7 +207,7 @@ def usual_step(X: Any, y: NDArray[np.int64]) -> float:
     return float(1 / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max())
 
 
-def after_step(data: Data, value: float, dimension: int | None, seed: int) -> OneStepEmbeddings:
+def after_step(data: Data, value: float, dimension: int | None, seed: int) -> Any:
     """Return E, p and v after the step to a largest value."""
     X, y = data
     return one_step_embeddings(
@@ -245,7 +245,7 @@ def starting_loss(data: Data, seed: int, dimension: int | None, value: float) ->
     step = after_step(data, value, dimension, seed)
     scores, values = step.embeddings @ step.cls_embedding, step.embeddings @ step.output_vectors.T
     model = FittedAttention(scores, values, np.zeros(1), cls_weight=0.0, cls_score=-np.inf)
-    outputs = model.outputs(sp.csr_array(X))[:, 0]
+    outputs = model.outputs(Bags(X))[:, 0]
     return float(np.logaddexp(0, (1 - 2 * y) * outputs).mean())
 
 
@@ -277,19 +277,13 @@ def two_relevant(seed: int, settings: Settings) -> Data:
     return (X + second).tocsr(), y
 
 
-def limit_of(data: Data, step_size: float | None = None) -> tuple[Any, SelectiveObjective]:
+def limit_of(data: Data) -> tuple[Any, SelectiveObjective]:
     """Return E after one step in infinitely many dimensions, and the loss by the scores."""
     X, y = data
-    step = one_step_embeddings(X, y, step_size=step_size or usual_step(X, y))
-    return step, objective_of(data, torch.from_numpy(step.shifts))
-
-
-def objective_of(data: Data, values: torch.Tensor) -> SelectiveObjective:
-    """Return the loss by the scores of documents of two classes, with tokens of these values."""
-    X, y = sp.csr_matrix(data[0]), data[1]
-    targets = Targets(np.arange(2), y)
-    loss = Documents.from_arrays(X, targets, np.ones(len(y))).attention_loss(np.float64, "cpu")
-    return SelectiveObjective(X, loss, values)
+    step = after_step(data, 1.0, None, 0)
+    documents = Documents(Bags(X), Targets(np.arange(2), y), np.ones(len(y)))
+    loss = documents.attention_loss(np.float64, "cpu")
+    return step, SelectiveObjective(X, loss, torch.from_numpy(step.shifts))
 
 
 def descent(data: Data, n_steps: int) -> float:
@@ -361,7 +355,7 @@ def turns(data: Data, ways: tuple[int, int], most_steps: int) -> float:
     way, directions = 0.0, []
     for end in ways:
         for _ in range(most_steps):
-            if way >= end or path.speed <= BALANCED:
+            if way >= end or path.speed <= RESTING:
                 break
             way += path.step()
         direction = step.embeddings.T @ path.y[1].numpy()

@@ -1,4 +1,4 @@
-"""Data sets: synthetic documents, customer messages, and files of texts and labels."""
+"""Data sets: synthetic documents, and customer messages."""
 
 from ._requests import load_requests
 from ._synthetic import make_token_classification

@@ -1,6 +1,7 @@
 """Short customer messages with topics and moods, which need no download."""
 
 import re
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from .._sklearn import StrOptions, validate_params
 from ._word_lists import sections
 
 _N_SAMPLES = 3000
-_MISTYPED = 1 / 40  # share of the words with a typing error
+_MISTYPED = 1 / 40  # share of the long words that are mistyped
 
 Lists = dict[str, list[str]]
 
@@ -23,7 +24,7 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     """Load 3,000 short generated messages from customers to a shop, in English, in random order.
 
     They are generated from some 80 sentences written for this package, with words filled in and a
-    typing error in about every fortieth word. They are the same on every machine. Use them to try
+    typing error in about every ninetieth word. They are the same on every machine. Use them to try
     things out, not as a benchmark. Some messages have a sentence of a second topic after their own
     topic, and some have a sentence of the other mood before their own mood.
 
@@ -99,27 +100,29 @@ def _titles(lists: Lists, kind: str) -> list[str]:
 
 def _write_message(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> str:
     """Return a message of a topic and a mood, given by their titles in `lists`."""
-
-    def fill_slot(slot: re.Match[str]) -> str:
-        return _pick(rng, lists[f"slot {slot[1]}"])
-
-    def mistype(word: re.Match[str]) -> str:
-        """Return a few of all words with two letters in the wrong order."""
-        letters = word[0]
-        if rng.random_sample() >= _MISTYPED:
-            return letters
-        at = 1 + _below(rng, len(letters) - 2)  # the first letter is never wrong
-        return letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
-
     # 1) sentences, with words in the slots
     sentences = []
     for template in _templates(rng, lists, topic, mood):
-        sentence = re.sub(r"\{(\w+)\}", fill_slot, template)
+        sentence = re.sub(r"\{(\w+)\}", partial(_word_for, rng, lists), template)
         sentences.append(sentence[0].upper() + sentence[1:])
     # 2) a greeting before some, and typing errors in words of four letters or more
     greeting = _pick(rng, [*lists["greeting"], "", "", ""])
     message = " ".join([greeting, *sentences]).strip()
-    return re.sub(r"[a-z]{4,}", mistype, message)
+    return re.sub(r"[a-z]{4,}", partial(_mistyped, rng), message)
+
+
+def _word_for(rng: np.random.RandomState, lists: Lists, slot: re.Match[str]) -> str:
+    """Return a word for a slot."""
+    return _pick(rng, lists[f"slot {slot[1]}"])
+
+
+def _mistyped(rng: np.random.RandomState, word: re.Match[str]) -> str:
+    """Return a word, of which a few have two letters in the wrong order."""
+    letters = word[0]
+    if rng.random_sample() >= _MISTYPED:
+        return letters
+    at = 1 + _below(rng, len(letters) - 2)  # the first letter is never wrong
+    return letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
 
 
 def _templates(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> list[str]:

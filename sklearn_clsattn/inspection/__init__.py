@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._explain import explain
     from ._label_issues import label_issues
-    from .displays import SelectionDisplay, TokenImportanceDisplay
+    from ._report import report
+    from .displays import TokenImportanceDisplay
     from .explanation import Explanation
-    from .report import ModelReport
 
 __all__ = [
     "Explanation",
-    "ModelReport",
-    "SelectionDisplay",
     "TokenImportanceDisplay",
     "explain",
     "label_issues",
+    "report",
 ]
 
 _HOME = {
     "Explanation": ".explanation",
-    "ModelReport": ".report",
-    "SelectionDisplay": ".displays",
     "TokenImportanceDisplay": ".displays",
     "explain": "._explain",
     "label_issues": "._label_issues",
+    "report": "._report",
 }
 
 

@@ -1,4 +1,4 @@
-"""Explain predictions: compute all terms of each decision, and the positions of its words."""
+"""Explain predictions: compute all terms of each decision."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._base import checked_documents, fitted_attention, of_label, vector_embeddings
-from .._core.fitted import FittedAttention
-from .._matrices import canonical, row_sums
-from .._types import Array
-from .._validation import label_array
-from ..text._context_vectorizer import ContextVectorizer, bags_of
-from ..text._tokens import look_up
-from ..text._units import units_of
-from .edited_text import EditableDocument, TextModel
+from .._bags import Bags
+from .._base import BaseAttentionClassifier, fitted_attention, of_label, vector_embeddings
+from .._matrices import row_sums
+from .._types import Array, Numbers
+from ..training.forward import probabilities
+from .edited_text import TextModel
 from .explanation import Explanation
-from .feature_origins import Columns, FeatureOrigins, Source, TextInput, feature_origins
-from .terms import DocumentText, ExplainedModel, Likeness
-from .token_positions import document_texts
-
-# Smaller shares of attention lose digits to underflow.
-_SMALLEST_SHARE = 1e-200
+from .likeness import Likeness
+from .parts import classifier_input, column_names, parts_of
 
 
 def explain(
@@ -34,7 +28,6 @@ def explain(
     *,
     target: Any = None,
     y_true: ArrayLike | None = None,
-    places: bool = True,
 ) -> Explanation:
     """Explain predictions exactly: what each token of each document adds to the decision.
 
@@ -45,11 +38,12 @@ def explain(
     Parameters
     ----------
     estimator : classifier of this package, or Pipeline
-        A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either. A
+        A fitted classifier (of counts, or a :class:`~sklearn_clsattn.TextClassifier`), a fitted
+        Pipeline that ends in one, or a fitted search over either. A
         classifier with an MLP is not supported, because its decision is not a sum over tokens.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
-        The estimator's input, at least one document: for a classifier, the document-term matrix (a
-        data frame names its tokens); for a Pipeline, the raw texts (or rows of a data frame).
+        The estimator's input: of a classifier of counts, the document-term matrix (a data frame
+        names its tokens); of a text classifier or a Pipeline, the texts (or rows of a data frame).
     target : label, default=None
         The class whose decision to explain. By default all classes are explained, and ``to_text``
         and similar methods compare two. For two classes, this is the decision for the second, as in
@@ -58,9 +52,6 @@ def explain(
     y_true : array-like of shape (n_documents,), default=None
         The true classes. For several labels, 1 for documents with the target, or all labels,
         (n_documents, n_labels).
-    places : bool, default=True
-        Whether to keep raw texts and find the positions of their tokens, which ``to_text()`` and
-        ``to_html()`` show, and without which words cannot be removed. False is faster.
 
     Returns
     -------
@@ -83,105 +74,94 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    # 1) The documents as they are, as the classifier's input, and by tokens.
-    documents = _as_sequence(documents)
-    origins = feature_origins(estimator, documents)
-    true = None if y_true is None else label_array(y_true).copy()
-    text_model = TextModel(estimator)
-    if origins.classifier.multilabel_:
-        origins, text_model, true = _of_one_label(estimator, origins, target, true)
-        target = str(origins.classifier.classes_[1])
-    classifier = origins.classifier
+    # 1) The documents, as the classifier reads them.
+    steps, classifier = parts_of(estimator)
+    check_is_fitted(classifier)
+    names = column_names(steps, classifier)
+    if not hasattr(documents, "__len__"):
+        documents = list(documents)
+    bags = classifier_input(steps, classifier, documents)
+    # 2) The classes to explain; of several labels, one.
+    true = None if y_true is None else np.array(y_true)
+    check_consistent_length(bags.units, true)
+    label = None
+    if classifier.multilabel_:
+        classifier, label, true = _of_one_label(classifier, target, true)
+        target = classifier.classes_.tolist()[1]
+    elif true is not None:
+        true = column_or_1d(true)
     targets = _targets(classifier.classes_, target)
-    documents = _checked_documents(documents, origins)
-    classifier_input = origins.transform(documents)
-    by_token = _by_token(origins, documents, classifier_input)
-    X = by_token.X
-    fitted = by_token.fitted
-    n_documents = X.shape[0]
-    # 2) The terms of the decisions.
-    attention = fitted.attention(X).data.astype(np.float64, copy=False)
-    by_output = [output.data for output in fitted.contributions(X)]
-    contributions = np.column_stack(by_output).astype(np.float64)
-    decision = fitted.outputs(X)
-    probability = classifier.predict_proba(classifier_input)
-    _check_true(true, n_documents)
-    X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-    cls_attention = _cls_attention(fitted, X, attention)
-    own_contributions = _partial_contributions(by_token.own_values, X, attention, targets)
-    vector_contributions = _partial_contributions(by_token.vector_values, X, attention, targets)
-    # 3) With one layer, contributions are attention times the tokens' own values.
-    model = None
-    decision_without = None
-    if fitted.n_layers == 1:
-        likeness = _likeness(origins, targets)
-        names = by_token.columns.names
-        model = ExplainedModel(names, fitted, targets.outputs, targets.sign, likeness)
-        values = fitted.values[X.indices]
-        if not origins.sources:
-            without = _decisions_without(fitted, X, attention, contributions, cls_attention)
-            decision_without = targets.select(without)
-    else:
-        values = _effective_values(attention, contributions)
-    # 4) The texts.
-    editable: tuple[EditableDocument | None, ...] = (None,) * n_documents
-    texts: tuple[tuple[DocumentText, ...], ...] = ((),) * n_documents
-    if places:
-        editable = _editable_documents(origins, documents)
-        texts = document_texts(origins, by_token.columns, documents, editable, X)
+    # 3) The predictions, and their terms.
+    outputs = fitted_attention(classifier).outputs(bags)
+    by_class = outputs
+    if len(classifier.classes_) == 2:  # the first has the decision 0
+        by_class = np.pad(outputs, ((0, 0), (1, 0)))
+    probability = probabilities(outputs)
+    terms = _terms(_by_token(classifier, names, bags))
+    # 4) The texts, and what predicts them when they are edited.
+    texts = _texts(steps, documents)
+    text_model = None
+    if texts is not None:
+        container = pd.Series if isinstance(documents, pd.Series) else list
+        columns = targets.outputs if label is None else np.array([label])
+        text_model = TextModel(estimator, steps[0], container, label, columns, targets.sign)
+    likeness = None
+    embeddings = vector_embeddings(classifier)
+    if embeddings is not None:
+        likeness = Likeness(names, embeddings, targets.outputs, targets.sign)
     return Explanation(
         classes=classifier.classes_.copy(),
         targets=classifier.classes_[targets.numbers],
         intercept=targets.select(classifier.intercept_),
-        index=np.arange(n_documents),
-        indptr=X.indptr.astype(np.intp),
-        columns=X.indices.astype(np.intp),
-        tokens=by_token.columns.names[X.indices],
-        weights=X.data,
-        attention=attention,
-        values=targets.select(values),
-        contributions=targets.select(contributions),
-        own_contributions=own_contributions,
-        vector_contributions=vector_contributions,
-        decision_without_count=decision_without,
-        cls_attention=cls_attention,
-        decision=targets.select(decision),
+        index=np.arange(len(bags)),
+        indptr=terms.indptr,
+        tokens=terms.tokens,
+        weights=terms.weights,
+        attention=terms.attention,
+        values=targets.select(terms.values),
+        contributions=targets.select(terms.contributions),
+        own_contributions=targets.select_any(terms.own_contributions),
+        vector_contributions=targets.select_any(terms.vector_contributions),
+        cls_attention=terms.cls_attention,
+        decision=targets.select(outputs),
         probability=probability[:, targets.numbers],
-        predicted=classifier.predict(classifier_input),
+        predicted=classifier.classes_[by_class.argmax(axis=1)],
         predicted_probability=probability.max(axis=1),
         true=true,
         texts=texts,
-        model=model,
-        documents=editable,
-        text_model=text_model if any(editable) else None,
+        text_model=text_model,
+        likeness=likeness,
     )
 
 
 def _of_one_label(
-    estimator: Any, origins: FeatureOrigins, label: Any, true: NDArray[Any] | None
-) -> tuple[FeatureOrigins, TextModel, NDArray[Any] | None]:
-    """Return the origins, the text model and the true classes for one of several labels."""
-    labels = origins.classifier.classes_
-    classifier = of_label(origins.classifier, label)
-    text_model = TextModel(estimator, labels.tolist().index(label))
+    classifier: BaseAttentionClassifier, label: Any, true: NDArray[Any] | None
+) -> tuple[BaseAttentionClassifier, int, NDArray[Any] | None]:
+    """Return the classifier of one of several labels, the label's number and the true classes."""
+    binary = of_label(classifier, label)
+    number = classifier.classes_.tolist().index(label)
     if true is not None:
-        has_label = true if true.ndim == 1 else true[:, labels == label].ravel()
-        true = classifier.classes_[has_label.astype(np.intp)]
-    return replace(origins, classifier=classifier), text_model, true
+        has_label = true if true.ndim == 1 else true[:, number]
+        true = binary.classes_[has_label.astype(np.intp)]
+    return binary, number, true
 
 
 @dataclass(frozen=True, eq=False)
 class _Targets:
     """The explained classes, and the model's outputs that are their decisions."""
 
-    numbers: NDArray[np.intp]  # (n_targets,), of the classes
-    outputs: NDArray[np.intp]  # (n_targets,)
+    numbers: Numbers  # (n_targets,), of the classes
+    outputs: Numbers  # (n_targets,)
     # -1 if the first of two classes is explained, as the model's output is for the second; else 1.
     sign: float
 
     def select(self, by_output: Array) -> Array:
         """Return numbers for the explained classes (..., n_targets), of (..., n_outputs)."""
         return self.sign * by_output[..., self.outputs] + 0.0  # avoids negative zeros
+
+    def select_any(self, by_output: Array | None) -> Array | None:
+        """Return the same, None for None."""
+        return None if by_output is None else self.select(by_output)
 
 
 def _targets(classes: NDArray[Any], target: Any) -> _Targets:
@@ -206,298 +186,93 @@ def _targets(classes: NDArray[Any], target: Any) -> _Targets:
 class _DocumentsByToken:
     """Documents by tokens, the units of an explanation, and the model of these tokens."""
 
-    X: Any  # (n_documents, n_tokens)
+    X: sp.csr_array  # (n_documents, n_tokens)
     fitted: Any  # a FittedAttention or FittedNetwork
-    columns: Columns
-    own_values: Array | None  # (n_tokens, n_outputs), without character n-grams
-    vector_values: Array | None  # (n_tokens, n_outputs), what of the values comes from vectors
+    names: NDArray[np.object_]  # (n_tokens,)
+    # Of words that have character n-grams, what a unit of attention adds without these, and of
+    # tokens that have vectors, without these: (n_tokens, n_outputs).
+    values_without_characters: Array | None
+    values_without_vectors: Array | None
 
 
-def _by_token(origins: FeatureOrigins, documents: Any, classifier_input: Any) -> _DocumentsByToken:
+def _by_token(
+    classifier: BaseAttentionClassifier, names: NDArray[np.object_], bags: Bags
+) -> _DocumentsByToken:
     """Return documents by columns, or by words if words have character n-grams."""
-    classifier = origins.classifier
     fitted = fitted_attention(classifier)
     embeddings = vector_embeddings(classifier)
-    n_outputs = len(classifier.intercept_)
-    # 1) The parts of the values from vectors become further outputs.
-    if embeddings is not None:
-        from_vectors = fitted.values - embeddings.own
-        fitted = replace(fitted, values=np.hstack([fitted.values, from_vectors]))
-    # 2) The documents by tokens.
-    X = canonical(checked_documents(classifier, classifier_input))
-    columns = origins.columns
-    own_values = None
-    has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
-    if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
-        X, fitted, columns, own_values = _by_units(origins, documents, X, fitted)
-    # 3) These outputs are taken out again.
-    vector_values = None
-    if embeddings is not None:
-        vector_values = fitted.values[:, n_outputs:]
-        fitted = replace(fitted, values=fitted.values[:, :n_outputs])
-        own_values = None if own_values is None else own_values[:, :n_outputs]
-    return _DocumentsByToken(X, fitted, columns, own_values, vector_values)
+    without_vectors = None if embeddings is None else embeddings.own
+    if bags.tokens is None or bags.names is None:
+        return _DocumentsByToken(bags.units, fitted, names, None, without_vectors)
+    # 1) The model of words, each of which stands for its columns.
+    words = fitted.of_units(bags.tokens)
+    if without_vectors is not None:
+        without_vectors = replace(fitted, values=without_vectors).of_units(bags.tokens).values
+    # 2) What a word adds by its own column, which is its first. A word that is not in the
+    # vocabulary has none.
+    first = bags.tokens.indptr[:-1]
+    columns = bags.tokens.indices[first]
+    share = bags.tokens.data[first] * np.exp(fitted.scores[columns] - words.scores)
+    share[names[columns] != bags.names] = np.nan
+    own_values = share[:, None] * fitted.values[columns]
+    return _DocumentsByToken(bags.units, words, bags.names, own_values, without_vectors)
 
 
-def _likeness(origins: FeatureOrigins, targets: _Targets) -> Likeness | None:
-    """Return the vectors of tokens, None if there are none."""
-    embeddings = vector_embeddings(origins.classifier)
-    if embeddings is None:
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """The terms of all documents' decisions: numbers of each token, perhaps for each output."""
+
+    indptr: Numbers  # (n_documents + 1,): the tokens of a document are indptr[i]:indptr[i + 1]
+    tokens: NDArray[np.object_]  # (n_entries,)
+    weights: Array
+    attention: Array
+    values: Array  # (n_entries, n_outputs)
+    contributions: Array
+    own_contributions: Array | None  # without character n-grams
+    vector_contributions: Array | None
+    cls_attention: Array  # (n_documents,)
+
+
+def _terms(by_token: _DocumentsByToken) -> _Terms:
+    """Return the terms of the decisions for documents."""
+    X = by_token.X
+    fitted = by_token.fitted
+    # 1) Attention and contributions; with one layer, these are attention times the tokens' values.
+    attention = fitted.attention(X).data.astype(np.float64, copy=False)
+    by_output = [output.data for output in fitted.contributions(X)]
+    contributions = np.column_stack(by_output).astype(np.float64)
+    shares = attention[:, None]
+    values = fitted.values[X.indices]
+    if fitted.n_layers > 1:
+        unknown = np.full_like(contributions, np.nan)
+        values = np.divide(contributions, shares, out=unknown, where=shares > 0)
+    # 2) Parts of the contributions.
+    own = None
+    if by_token.values_without_characters is not None:
+        own = shares * by_token.values_without_characters[X.indices]
+    by_vector = None
+    if by_token.values_without_vectors is not None:
+        by_vector = shares * (values - by_token.values_without_vectors[X.indices])
+    # 3) The attention of <cls>.
+    cls_attention = np.zeros(X.shape[0])
+    if fitted.cls_weight:
+        cls_attention = (1.0 - row_sums(attention, X.indptr)).clip(min=0.0)
+    return _Terms(
+        indptr=X.indptr.astype(np.intp),
+        tokens=by_token.names[X.indices],
+        weights=X.data.astype(np.float64),
+        attention=attention,
+        values=values,
+        contributions=contributions,
+        own_contributions=own,
+        vector_contributions=by_vector,
+        cls_attention=cls_attention,
+    )
+
+
+def _texts(steps: list[Any], documents: Any) -> tuple[str, ...] | None:
+    """Return documents as texts, (n_documents,), None if they are something else."""
+    if not steps or len(getattr(documents, "shape", (1,))) != 1:
         return None
-    names = origins.columns.names[embeddings.tokens]
-    without_vector = targets.select(embeddings.own[embeddings.tokens])
-    return Likeness(names, embeddings.vectors, without_vector)
-
-
-def _editable_documents(
-    origins: FeatureOrigins, documents: Any
-) -> tuple[EditableDocument | None, ...]:
-    """Return the documents as they can be edited, None for those that have no texts."""
-    shape = getattr(documents, "shape", None) or (len(documents),)
-    without_texts = (None,) * shape[0]
-    inputs = {getattr(source.vectorizer, "input", "content") for source in origins.sources}
-    if not origins.transformers or inputs - {"content"}:  # or texts in files
-        return without_texts
-    if len(shape) == 1:
-        return _editable_texts(origins, documents)
-    # 1) Every text must be a column of the table, or some words could not be removed.
-    columns: list[Any] = []
-    for source in origins.sources:
-        if not _has_column(documents, source.input):
-            return without_texts
-        if source.input.column not in columns:
-            columns.append(source.input.column)
-    if not columns:
-        return without_texts
-    # 2) A table of one row for each document.
-    table: Any = getattr(documents, "iloc", None)
-    if table is None:
-        table = np.asarray(documents, dtype=object)
-    editable: list[EditableDocument | None] = []
-    for at in range(shape[0]):
-        row = table[[at]]
-        texts = tuple(_cell(row, column) for column in columns)
-        is_complete = all(isinstance(text, str) for text in texts)
-        editable.append(EditableDocument(texts, tuple(columns), row) if is_complete else None)
-    return tuple(editable)
-
-
-def _editable_texts(origins: FeatureOrigins, documents: Any) -> tuple[EditableDocument | None, ...]:
-    """Return texts as editable documents, None for those that are no texts."""
-    decode: Any = str
-    if origins.sources:
-        decode = getattr(origins.sources[0].vectorizer, "decode", str)
-    container = documents[:0] if isinstance(documents, pd.Series | np.ndarray) else None
-    editable: list[EditableDocument | None] = []
-    for document in documents:
-        if isinstance(document, str | bytes):
-            editable.append(EditableDocument((decode(document),), container=container))
-        else:
-            editable.append(None)
-    return tuple(editable)
-
-
-def _has_column(table: Any, text: TextInput) -> bool:
-    """Return whether a text is a column of a table; steps before may have made it of others."""
-    if isinstance(text.column, str):
-        return text.column in getattr(table, "columns", ())
-    return text.column is not None and text.is_editable
-
-
-def _cell(row: Any, column: Any) -> Any:
-    """Return the only entry of a column of a table of one row."""
-    if not hasattr(row, "iloc"):
-        return row[0, column]
-    return row[column].iloc[0] if isinstance(column, str) else row.iloc[0, column]
-
-
-def _by_units(
-    origins: FeatureOrigins, documents: Any, X: Any, fitted: FittedAttention
-) -> tuple[sp.csr_array, FittedAttention, Columns, Array]:
-    """Return documents by units, such as words with their character n-grams, and the units' model.
-
-    Also return the units' names, and what a unit's own column adds if the unit has all attention,
-    (n_units, n_outputs), NaN without own column. Columns of other vectorizers, and columns that a
-    step changed, are units themselves.
-    """
-    columns = origins.columns
-    is_unit = np.ones(X.shape[1], dtype=bool)  # whether a column is a unit itself
-    document_units = []  # of each vectorizer, (n_documents, n_units)
-    unit_entries = []  # (n_units, n_columns)
-    unit_columns = []  # the units' names
-    # 1) The units of each vectorizer with characters.
-    for number, source in enumerate(origins.sources):
-        chosen = np.flatnonzero(columns.sources == number)
-        if not (len(chosen) and _has_characters(source.vectorizer)):
-            continue
-        counts, table, names = _units_of(source, documents)
-        # As objects: pandas' own type of texts has no lone surrogates.
-        terms = pd.Index(source.terms, dtype=object)
-        positions = terms.get_indexer(pd.Index(columns.terms[chosen], dtype=object))
-        table = table[:, positions]
-        part = X[:, chosen]
-        largest_change = abs(counts @ table - part).max()
-        if largest_change > 1e-6 * abs(part).max():  # made by a step after the vectorizer
-            continue
-        is_filled = np.diff(table.indptr) > 0
-        indptr = np.append(0, table.indptr[1:][is_filled])
-        shape = (np.count_nonzero(is_filled), X.shape[1])
-        entries = sp.csr_array((table.data, chosen[table.indices], indptr), shape=shape)
-        first_columns = columns[entries.indices[entries.indptr[:-1]]]
-        document_units.append(counts[:, is_filled])
-        unit_entries.append(entries)
-        unit_columns.append(first_columns.with_terms(names[is_filled]))
-        is_unit[chosen] = False
-    # 2) All other columns.
-    others = np.flatnonzero(is_unit)
-    identity = sp.eye_array(len(is_unit), format="csr")[others]
-    X_units = sp.hstack([*document_units, X[:, others]], format="csr")
-    entries = sp.vstack([*unit_entries, identity], format="csr")
-    units = Columns.joined([*unit_columns, columns[others]])
-    unit_model = fitted.of_units(entries)
-    # 3) The first entry of a unit is its own column, if it has one.
-    first_entries = entries.indptr[:-1]
-    first = entries.indices[first_entries]
-    weights = entries.data[first_entries]
-    share = np.exp(fitted.scores[first] - unit_model.scores) * weights
-    share[columns.terms[first] != units.terms] = np.nan
-    own_values = share[:, None] * fitted.values[first]
-    return X_units, unit_model, units, own_values
-
-
-def _has_characters(vectorizer: Any) -> bool:
-    return isinstance(vectorizer, ContextVectorizer) and bool(vectorizer.character_vocabulary_)
-
-
-def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
-    """Return a vectorizer's units in documents, their columns and names, the vocabulary first."""
-    bags = bags_of(source.vectorizer, source.input.read(documents))
-    units = units_of(source.vectorizer)
-    n_known = len(units.names)
-    numbers = look_up(bags.units.tolist(), units.vocabulary)
-    # Units that are not in the vocabulary get the numbers after it.
-    others = np.flatnonzero(numbers < 0)
-    numbers[others] = n_known + np.arange(len(others))
-    left = bags.left
-    shape = (left.shape[0], n_known + len(others))
-    counts = sp.csr_array((left.data, numbers[left.indices], left.indptr), shape=shape)
-    table = sp.vstack([units.table, bags.right[others]], format="csr")
-    return counts, table, np.concatenate([units.names, bags.units[others]])
-
-
-def _as_sequence(documents: Any) -> Any:
-    """Return documents as a sequence with a length."""
-    if isinstance(documents, str | bytes):
-        raise ValueError("expected a sequence of documents, got one text: pass [text]")
-    if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
-        if not hasattr(documents, "__iter__"):
-            raise ValueError(f"expected a sequence of documents, got {documents!r}: pass a list")
-        documents = list(documents)
-    return documents
-
-
-def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
-    """Return documents, or raise ValueError for unexpected input."""
-    shape = getattr(documents, "shape", None) or (len(documents),)
-    if not shape[0]:
-        raise ValueError("there are no documents to explain: pass at least one")
-    first = origins.transformers[0] if origins.transformers else origins.classifier
-    reads_matrix = hasattr(first, "n_features_in_")
-    row = getattr(documents, "iloc", documents)[0] if len(shape) == 1 else None
-    if reads_matrix and isinstance(row, str | bytes):
-        raise ValueError(
-            f"expected a matrix or data frame of {first.n_features_in_} columns for "
-            f"{type(first).__name__}, got texts: pass a matrix, or the Pipeline that includes the "
-            "vectorizer"
-        )
-    # A vectorizer without a step that selects a column reads the documents themselves.
-    reads_texts = not reads_matrix and not all(source.input.steps for source in origins.sources)
-    if reads_texts and len(shape) > 1:
-        raise ValueError(
-            f"expected raw texts, got {type(documents).__name__} of shape {shape}: to explain a "
-            "document-term matrix, pass the classifier, pipeline[-1]"
-        )
-    return documents
-
-
-def _check_true(true: NDArray[Any] | None, n_documents: int) -> None:
-    """Raise ValueError unless there is one true class for each document, or none for any."""
-    if true is not None and true.shape != (n_documents,):
-        raise ValueError(
-            f"expected one label in y_true for each of {n_documents} documents, got an array of "
-            f"shape {true.shape}"
-        )
-
-
-def _partial_contributions(
-    values: Array | None, X: sp.csr_array, attention: Array, targets: _Targets
-) -> Array | None:
-    """Return attention times a part of the tokens' values, (n_entries, n_targets), if any."""
-    if values is None:
-        return None
-    return targets.select(attention[:, None] * values[X.indices])
-
-
-def _effective_values(attention: Array, contributions: Array) -> Array:
-    """Return contributions over attention, (n_entries, n_outputs), NaN without attention."""
-    shares = np.broadcast_to(attention[:, None], contributions.shape)
-    unknown = np.full_like(contributions, np.nan)
-    return np.divide(contributions, shares, out=unknown, where=shares > 0)
-
-
-def _cls_attention(fitted: Any, X: sp.csr_array, attention: Array) -> Array:
-    """Return the share of attention that ``<cls>`` keeps in each document."""
-    if not fitted.cls_weight:
-        return np.zeros(X.shape[0])
-    token_attention = row_sums(attention, X.indptr)
-    cls_attention = (1.0 - token_attention).clip(min=0.0)
-    if type(fitted) is FittedAttention:
-        # A small share is computed from its odds against the token with the most attention,
-        # because the difference from 1 loses its digits.
-        small = np.flatnonzero(token_attention > 0.5)
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        by_row = np.lexsort((attention, rows))
-        strongest = by_row[X.indptr[small + 1] - 1]  # the last of each row
-        weights = fitted.token_weights(X.data[strongest])
-        log_odds = np.log(fitted.cls_weight / weights) + fitted.cls_score
-        log_odds = log_odds - fitted.scores[X.indices[strongest]]
-        cls_attention[small] = np.exp(log_odds + np.log(attention[strongest]))
-    return cls_attention
-
-
-def _decisions_without(
-    fitted: Any, X: sp.csr_array, attention: Array, contributions: Array, cls_attention: Array
-) -> Array:
-    r"""Return the decisions (n_entries, n_outputs) without each token of its document.
-
-    The shares q of the others and of ``<cls>`` (of value 0) are rescaled to sum to 1:
-
-    .. math:: F_k^{(-s)} = \beta_k + \frac{\sum_{j \ne s} q_j b_{jk}}{\sum_{j \ne s} q_j}.
-    """
-    lengths = np.diff(X.indptr)
-    documents = np.repeat(np.arange(len(lengths)), lengths)
-    is_alone = np.repeat(lengths == 1, lengths)
-    # 1) The sums over the others. If one token of a document has more than half, the others are
-    # summed, because subtraction would cancel digits.
-    is_dominant = (attention > 0.5)[:, None]
-    entries = np.column_stack([attention, contributions])
-    sums_of_others = row_sums(np.where(is_dominant, 0.0, entries), X.indptr)
-    sums_of_others[:, 0] += cls_attention
-    sums = sums_of_others + row_sums(np.where(is_dominant, entries, 0.0), X.indptr)
-    rest = np.where(is_dominant, sums_of_others[documents], sums[documents] - entries)
-    # 2) Their mean value.
-    shares = rest[:, 0]
-    is_lost = shares < _SMALLEST_SHARE
-    shares[is_lost] = 1.0
-    without = rest[:, 1:] / shares[:, None]
-    without[is_alone] = 0.0
-    without += fitted.intercept
-    # 3) If the ratio underflows, the decision is predicted.
-    lost = np.flatnonzero(is_lost & ~is_alone)
-    if len(lost):
-        changed = X[documents[lost]]
-        places_in_rows = lost - X.indptr[documents[lost]]
-        changed.data[changed.indptr[:-1] + places_in_rows] = 0.0
-        changed.eliminate_zeros()
-        without[lost] = fitted.outputs(changed)
-    return without
+    texts = tuple(documents)
+    return texts if all(isinstance(text, str) for text in texts) else None

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
-from .._base import checked_documents, documents_in_memory, fitted_attention
+from .._bags import Bags
+from .._base import bags_of_documents, fitted_attention
 from .._classifier import ClsAttentionClassifier
-from .._sklearn import _check_sample_weight
+from .._fitting import prepared
 from .._targets import Targets
-from .._types import Array, Integers
-from .._validation import encode_labels, encode_targets, label_array, plain_labels
-from .feature_origins import split_pipeline
+from .._types import Array, Numbers
+from .._validation import checked_weights, encode_labels, targets_of_batch, targets_of_labels
+from .parts import parts_of
 
 
 def label_issues(
@@ -70,7 +71,8 @@ def label_issues(
     >>> 7 in issues["document"].tolist()
     True
     """
-    steps, classifier = split_pipeline(estimator)
+    # 1) The documents, as the classifier reads them, and their names.
+    steps, classifier = parts_of(estimator)
     if not isinstance(classifier, ClsAttentionClassifier):
         raise TypeError(
             "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
@@ -81,60 +83,52 @@ def label_issues(
         index = y.index
     elif isinstance(X, pd.Series | pd.DataFrame):
         index = X.index
-    for _, step in steps:
+    for step in steps:
         X = step.transform(X)
-    X = checked_documents(classifier, X)
-    is_multilabel = classifier.multilabel_
-    labels = label_array(y) if is_multilabel else column_or_1d(plain_labels(y), warn=True)
-    check_consistent_length(X, labels)
-    if is_multilabel:
-        outputs = _left_out(classifier, X, encode_targets(y, labels), sample_weight)
-        issues = _issues_of_labels(classifier, outputs, labels != 0)
+    bags = bags_of_documents(classifier, X)
+    # 2) The outputs without each document, compared with its labels, or with its only one.
+    if classifier.multilabel_:
+        targets = targets_of_batch(y, None, classifier.classes_, multilabel=True)
+        check_consistent_length(bags.units, targets.values)
+        outputs = _left_out(classifier, bags, targets, sample_weight)
+        issues = _issues_of_labels(classifier, outputs, targets.values > 0)
     else:
-        codes = _checked_codes(classifier, labels)
+        given = targets_of_labels(y)
+        labels = given.classes[given.values]
+        check_consistent_length(bags.units, labels)
+        codes = encode_labels(labels, classifier.classes_)
+        if (codes < 0).any():
+            raise ValueError(
+                f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which "
+                f"has {classifier.classes_.tolist()}"
+            )
         targets = Targets(classifier.classes_, codes)
-        outputs = _left_out(classifier, X, targets, sample_weight)
+        outputs = _left_out(classifier, bags, targets, sample_weight)
         issues = _issues_of_classes(classifier, outputs, labels, codes)
+    # 3) The most suspicious first.
     return _ordered(issues, top, index)
 
 
-def _checked_codes(classifier: ClsAttentionClassifier, labels: Array) -> Integers:
-    """Return the positions of the labels among the classes, at least two of which must occur."""
-    codes = encode_labels(labels, classifier.classes_)
-    if (codes < 0).any():
-        raise ValueError(
-            f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
-            f"{classifier.classes_.tolist()}"
-        )
-    present = np.unique(codes)
-    if len(present) < 2:
-        raise ValueError(
-            f"all labels in y are {classifier.classes_[present].tolist()[0]!r}: label_issues "
-            "compares each document with all others, so pass all training documents, of all "
-            f"classes {classifier.classes_.tolist()}, with the labels that the model was fitted on"
-        )
-    return codes
-
-
 def _issues_of_classes(
-    classifier: ClsAttentionClassifier, outputs: Array, labels: Array, codes: Integers
+    classifier: ClsAttentionClassifier, outputs: Array, labels: Array, codes: Numbers
 ) -> dict[str, Any]:
     """Return the columns of issues, with a row per document."""
     documents = np.arange(len(labels))
     output_of_label = outputs[documents, codes]
     rivals = outputs.copy()
     rivals[documents, codes] = -np.inf
+    probabilities = softmax(outputs, axis=1)
     return {
         "document": documents,
         "label": labels,
         "suggested": classifier.classes_[outputs.argmax(axis=1)],
         "margin": output_of_label - rivals.max(axis=1),
-        "probability": softmax(outputs, axis=1)[documents, codes],
+        "probability": probabilities[documents, codes],
     }
 
 
 def _issues_of_labels(
-    classifier: ClsAttentionClassifier, outputs: Array, has_label: Array
+    classifier: ClsAttentionClassifier, outputs: Array, has_label: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """Return the columns of issues, with a row per document and label."""
     document, label = np.indices(outputs.shape).reshape(2, -1)
@@ -152,20 +146,25 @@ def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) ->
     """Return the rows with the least margins, with the documents' names from an index."""
     order = np.argsort(issues["margin"], kind="stable")[:top]
     names = None if index is None else index[issues["document"][order]]
-    return pd.DataFrame({name: column[order] for name, column in issues.items()}, index=names)
+    columns = {name: column[order] for name, column in issues.items()}
+    return pd.DataFrame(columns, index=names)
 
 
 def _left_out(
-    classifier: ClsAttentionClassifier, X: Any, targets: Targets, sample_weight: Any
+    classifier: ClsAttentionClassifier, bags: Bags, targets: Targets, sample_weight: Any
 ) -> Array:
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
-    from .._core.path import AttentionPath
+    from ..training.documents import Documents
+    from ..training.path import AttentionPath
 
     # 1) The documents and the objective, as in the fit.
-    model: Any = fitted_attention(classifier)
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    scale = getattr(classifier, "entry_scale_", None)
-    documents, _ = documents_in_memory(classifier, X, targets, weights, scale)
+    model = fitted_attention(classifier)
+    documents, _ = prepared(
+        Documents(bags, targets, checked_weights(bags.units, sample_weight)),
+        classifier.class_weight,
+        damps_counts=model.entry_scale is not None,
+        entry_scale=model.entry_scale,
+    )
     importance = documents.statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
@@ -183,15 +182,15 @@ def _left_out(
     objective = path.set_C(classifier.C_)
     # 2) The outputs. Values are less their prior mean, which adds the evidence of other documents.
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
-    attention = sp.csr_array(model.attention(X))
+    attention = model.attention(bags.matrix())
     means = np.asarray(attention @ values)
-    (shard,) = objective.loss.shards.chunks
-    if shard.loss.evidence is not None:
-        mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
+    if objective.loss.evidence is not None:
+        mass = documents.bags.dot(np.exp(model.scores))
         if model.cls_weight:
             mass += model.cls_weight * np.exp(model.cls_score)
-        evidence = shard.loss.evidence.cpu().numpy()
-        means += evidence / np.where(mass > 0, mass, 1.0)[:, None]
+        evidence = objective.loss.evidence.cpu().numpy()
+        divisors = np.where(mass > 0, mass, 1.0)
+        means += evidence / divisors[:, None]
     outputs = means + model.intercept
     # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
     n_outputs = values.shape[1]
@@ -202,8 +201,9 @@ def _left_out(
             outputs = np.pad(outputs, ((0, 0), (1, 0)))
         probabilities = softmax(outputs, axis=1)
     weights = documents.weights[:, None]
-    residuals = (probabilities - targets.by_class(np.ones(len(targets))))[:, -n_outputs:]
-    curvature = (probabilities * (1 - probabilities) * weights)[:, -n_outputs:]
+    residuals = (probabilities - targets.shares())[:, -n_outputs:]
+    weighted_variances = probabilities * (1 - probabilities) * weights
+    curvature = weighted_variances[:, -n_outputs:]
     # 4) The Newton step without each document.
     value_scales = objective.value_scales.cpu().numpy().astype(np.float64)
     penalties = [objective.total_weight * block.penalty for block in objective.blocks[:3]]

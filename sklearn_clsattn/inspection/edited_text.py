@@ -1,4 +1,4 @@
-"""Documents without some of their words, and a model's predictions for them.
+"""Texts without some of their words, and a model's predictions for them.
 
 Whatever is said of words is about a text that was edited and predicted again, because a text
 without a word is another text: its neighbours become a pair, positions move, counts change.
@@ -6,19 +6,18 @@ without a word is another text: its neighbours become a pair, positions move, co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from unicodedata import category
 
 import numpy as np
-import pandas as pd
 
-from .._core.fitted import probabilities
-from .._types import Array
+from .._types import Array, Numbers
+from ..text._graphemes import ALONE
 from ..text._normalization import aligned, normalized
-from ..text._tokens import ALONE, WORDS_AND_PUNCTUATION, tokenize
+from ..text._tokens import WORDS_AND_PUNCTUATION, tokenize
 
 Span = tuple[int, int]
 
@@ -27,38 +26,29 @@ _CLOSING = frozenset(".,;:!?)]}…。、，！？")  # no space stands before th
 
 @dataclass(frozen=True)
 class Word:
-    """A distinct word of a document, in any case and in spellings that look the same."""
+    """A distinct word of a text, in any case and in spellings that look the same."""
 
     name: str  # as it stands where it comes first
-    text: int  # number of the text that has it
     spans: tuple[Span, ...]  # start and stop of each occurrence
 
 
 @dataclass(frozen=True, eq=False)
-class EditableDocument:
-    """A document as the model's input, and its texts, whose words can be deleted.
+class EditableText:
+    """A text, and its words, which can be deleted."""
 
-    The document is one text, or a row of a table some of whose columns are texts.
-    """
-
-    texts: tuple[str, ...]
-    columns: tuple[Any, ...] = ()  # of the texts in the row, empty if the document is a text
-    row: Any = None  # a table of one row, None if the document is a text
-    container: Any = None  # without entries: the series or array that the text came in, if any
+    text: str
 
     @cached_property
     def words(self) -> list[Word]:
-        """The distinct words of all texts, in the order of their first occurrences."""
-        spans: dict[tuple[int, str], list[Span]] = {}
-        for number, text in enumerate(self.texts):
-            for start, stop in word_spans(text):
-                key = normalized(text[start:stop], "NFKC", lowercase=True)
-                spans.setdefault((number, key), []).append((start, stop))
+        """The distinct words, in the order of their first occurrences."""
+        spans: dict[str, list[Span]] = {}
+        for start, stop in word_spans(self.text):
+            key = normalized(self.text[start:stop], "NFKC", lowercase=True)
+            spans.setdefault(key, []).append((start, stop))
         words = []
-        for (number, _), occurrences in spans.items():
+        for occurrences in spans.values():
             start, stop = occurrences[0]
-            name = self.texts[number][start:stop]
-            words.append(Word(name, number, tuple(occurrences)))
+            words.append(Word(self.text[start:stop], tuple(occurrences)))
         return words
 
     @cached_property
@@ -66,64 +56,20 @@ class EditableDocument:
         """The number of all occurrences of words."""
         return sum(len(word.spans) for word in self.words)
 
-    def without(self, words: Iterable[int]) -> tuple[str, ...]:
-        """Return the texts without some words, given by their numbers."""
-        deleted = self._spans(words)
-        return tuple(map(delete_spans, self.texts, deleted))
-
-    def only(self, words: Iterable[int]) -> tuple[str, ...]:
-        """Return the texts reduced to some words, given by their numbers."""
-        kept = self._spans(words)
-        return tuple(map(keep_spans, self.texts, kept))
-
-    def without_spans(self, text: int, spans: Sequence[Span]) -> tuple[str, ...]:
-        """Return the texts without some spans of one of them, given by its number."""
-        texts = list(self.texts)
-        texts[text] = delete_spans(texts[text], spans)
-        return tuple(texts)
-
-    def _spans(self, words: Iterable[int]) -> list[list[Span]]:
-        """Return the spans of some words in each text, in order."""
-        spans: list[list[Span]] = [[] for _ in self.texts]
+    def spans_of(self, words: Iterable[int]) -> list[Span]:
+        """Return the spans of some words, given by their numbers, in order."""
+        spans: list[Span] = []
         for number in words:
-            word = self.words[number]
-            spans[word.text] += word.spans
-        for text_spans in spans:
-            text_spans.sort()
-        return spans
+            spans += self.words[number].spans
+        return sorted(spans)
 
-    def as_input(self, versions: Sequence[tuple[str, ...]]) -> Any:
-        """Return the model's input with the document in several versions of its texts."""
-        if self.row is None:
-            return self._contained([text for (text,) in versions])
-        # 1) The row, once for each version.
-        rows = np.zeros(len(versions), dtype=np.intp)
-        if isinstance(self.row, pd.DataFrame):
-            table = self.row.iloc[rows].reset_index(drop=True)
-        else:
-            table = self.row[rows]
-        # 2) Its columns of texts.
-        for at, column in enumerate(self.columns):
-            texts = [version[at] for version in versions]
-            if isinstance(self.row, pd.DataFrame):
-                number: Any = column
-                if isinstance(column, str):
-                    number = table.columns.get_loc(column)
-                table.isetitem(number, texts)
-            else:
-                table[:, column] = texts
-        return table
+    def without(self, words: Iterable[int]) -> str:
+        """Return the text without some words, given by their numbers."""
+        return delete_spans(self.text, self.spans_of(words))
 
-    def _contained(self, texts: list[str]) -> Any:
-        """Return texts as the model was given them: in a series, an array or a list."""
-        if isinstance(self.container, pd.Series):
-            dtype: Any = self.container.dtype
-            if isinstance(dtype, pd.CategoricalDtype):  # edited texts are no categories
-                dtype = object
-            return pd.Series(texts, dtype=dtype, name=self.container.name)
-        if isinstance(self.container, np.ndarray):
-            return np.array(texts, dtype=object if self.container.dtype == object else str)
-        return texts
+    def only(self, words: Iterable[int]) -> str:
+        """Return the text reduced to some words, given by their numbers."""
+        return keep_spans(self.text, self.spans_of(words))
 
 
 def word_spans(text: str) -> list[Span]:
@@ -217,34 +163,42 @@ def keep_spans(text: str, spans: Sequence[Span]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """A fitted estimator that predicts documents, as its user has it.
+    """A fitted estimator that predicts texts, as its user has it.
 
     Of a model of several labels, `label` is the number of the one that is asked about; its classes
-    are then without and with the label.
+    are then without and with the label. The decisions for the explained classes are `sign` times
+    some columns of the estimator's decisions.
     """
 
     estimator: Any
-    label: int | None = None
+    first_step: Any  # which reads the texts
+    container: Callable[[list[str]], Any]  # makes a list of texts what the user's texts came in
+    label: int | None
+    columns: Numbers
+    sign: float
 
-    def decisions(self, documents: Any) -> Array:
-        """Return the decision for every class, (n_documents, n_classes).
+    def log_probabilities(self, texts: list[str]) -> Array:
+        """Return the logarithms of the probabilities of all classes, (n_texts, n_classes)."""
+        documents = self.container(texts)
+        if hasattr(self.estimator, "predict_log_proba"):
+            logs = np.asarray(self.estimator.predict_log_proba(documents), dtype=np.float64)
+        else:
+            with np.errstate(divide="ignore"):
+                logs = np.log(self.estimator.predict_proba(documents), dtype=np.float64)
+        if self.label is None:
+            return logs
+        with_label = logs[:, self.label]
+        with np.errstate(divide="ignore"):
+            return np.column_stack([np.log(-np.expm1(with_label)), with_label])
 
-        Of two classes, the first has the decision 0.
-        """
-        decisions = np.asarray(self.estimator.decision_function(documents), dtype=np.float64)
-        if self.label is not None:
-            decisions = decisions[:, self.label]
-        if decisions.ndim == 2:
-            return decisions
-        return np.column_stack([np.zeros_like(decisions), decisions])
-
-    @staticmethod
-    def probabilities(decisions: Array) -> Array:
-        """Return the probabilities of all classes, (n_documents, n_classes), for decisions."""
-        return probabilities(decisions[:, 1] if decisions.shape[1] == 2 else decisions)
+    def decisions(self, texts: list[str]) -> Array:
+        """Return the decisions for the explained classes, (n_texts, n_targets)."""
+        decisions = np.asarray(self.estimator.decision_function(self.container(texts)))
+        by_column = decisions.reshape(len(texts), -1)
+        return self.sign * by_column[:, self.columns] + 0.0  # avoids negative zeros
 
 
-def leads(decisions: Array, number: int) -> Array:
-    """Return the lead of a class over the best other one, in log-odds, (n_documents,)."""
-    others = np.delete(decisions, number, axis=1)
-    return np.asarray(decisions[:, number] - others.max(axis=1))
+def leads(log_probabilities: Array, number: int) -> Array:
+    """Return the lead of a class over the best other one, in log-odds, (n_texts,)."""
+    others = np.delete(log_probabilities, number, axis=1)
+    return np.asarray(log_probabilities[:, number] - others.max(axis=1))

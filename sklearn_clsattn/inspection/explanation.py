@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
-from ._explanation_page import explanation_html
+from .._types import Array, Numbers
+from .class_pairs import class_pairs, difference
+from .edited_text import EditableText, TextModel, delete_spans
+from .explanation_page import explanation_html
 from .formatting import shortened
-from .minimal_sets import MinimalSets, minimal_sets
+from .likeness import Likeness
+from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .terminal import render_text
-from .terms import DecisionTerms, difference, pairs
+from .token_positions import LocatedText, locate
 from .view import views
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
 _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fits itself
 
+# Fields with a row for each document, and with a row for each token of each document.
+_BY_DOCUMENT = ["index", "cls_attention", "decision", "probability", "predicted"]
+_BY_DOCUMENT += ["predicted_probability", "true"]
+_BY_ENTRY = ["tokens", "weights", "attention", "values", "contributions"]
+_BY_ENTRY += ["own_contributions", "vector_contributions"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(DecisionTerms):
+class Explanation:
     """Exact explanations of predictions: what each token of each document adds to the decision.
 
     The tokens of all documents are concatenated. Use `explanation[i]`, slices, masks, index arrays
@@ -42,11 +55,10 @@ class Explanation(DecisionTerms):
         The positions of the documents in the input of `explain`.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
-    columns, tokens, weights, attention : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix, their names, their weights in the document
-        (such as counts), and their shares of its attention. With a
-        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens are words and word
-        n-grams, each together with its character n-grams, and `columns` are their numbers.
+    tokens, weights, attention : ndarray of shape (n_entries,)
+        The tokens' names, their weights in the document (such as counts), and their shares of its
+        attention. With a :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens
+        are words and word n-grams, each together with its character n-grams.
     values : ndarray of shape (n_entries, n_targets)
         What a unit of attention on the token adds to the decision. With two layers, this includes
         the tokens that it attends to (NaN if its attention is 0).
@@ -65,20 +77,11 @@ class Explanation(DecisionTerms):
         The decision values and probabilities of the explained classes.
     predicted, predicted_probability, true : ndarray of shape (n_documents,)
         Predicted classes, their probabilities, and the true classes (None if not given).
-    texts : tuple of length n_documents
-        For each document, a tuple of its texts, each with `name`, `text`, and the positions of
-        tokens: `words`, `occurrences` and `shares`. Empty if a matrix was explained.
-    decision_without_count : ndarray of shape (n_entries, n_targets), or None
-        For a matrix, the decision if the token's weight were 0; None for texts, and with two layers
-        of attention.
-    decision_without : ndarray of shape (n_entries, n_targets), or None
-        For texts, the decision for the text without the token, that is, without all words of all
-        its occurrences; it is predicted when it is first asked for, and NaN for tokens without a
-        position in the text. For a matrix, `decision_without_count`.
-    model : object or None
-        The model with one layer of attention, from which minimal sets of tokens are computed.
-    documents, text_model
-        For texts, the documents as they can be edited, and the estimator that predicts them.
+    texts : tuple of str, of length n_documents, or None
+        The documents, if they are texts.
+    text_model, likeness : object or None
+        What predicts edited texts, if the documents are texts, and the vectors of tokens, if they
+        have vectors.
 
     Examples
     --------
@@ -99,6 +102,52 @@ class Explanation(DecisionTerms):
     True
     """
 
+    classes: NDArray[Any]
+    targets: NDArray[Any]
+    intercept: Array
+    index: Numbers
+    indptr: Numbers
+    tokens: NDArray[np.object_]
+    weights: Array
+    attention: Array
+    values: Array
+    contributions: Array
+    own_contributions: Array | None
+    vector_contributions: Array | None
+    cls_attention: Array
+    decision: Array
+    probability: Array
+    predicted: NDArray[Any]
+    predicted_probability: Array
+    true: NDArray[Any] | None
+    texts: tuple[str, ...] | None
+    text_model: TextModel | None
+    likeness: Likeness | None
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Self:
+        if isinstance(key, list) and not key:
+            key = slice(0)
+        chosen = np.atleast_1d(np.arange(len(self))[key])
+        lengths = np.diff(self.indptr)[chosen]
+        indptr = np.append(0, np.cumsum(lengths)).astype(self.indptr.dtype)
+        # An entry's old position is the new one plus the shift of its document's start.
+        shifts = self.indptr[chosen] - indptr[:-1]
+        entries = np.arange(indptr[-1]) + np.repeat(shifts, lengths)
+        parts: dict[str, Any] = {"indptr": indptr}
+        for names, rows in ((_BY_DOCUMENT, chosen), (_BY_ENTRY, entries)):
+            for name in names:
+                field = getattr(self, name)
+                parts[name] = None if field is None else field[rows]
+        if self.texts is not None:
+            parts["texts"] = tuple(self.texts[i] for i in chosen)
+        return replace(self, **parts)
+
     def __repr__(self) -> str:
         count = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
         if len(self.targets) > 1:
@@ -107,35 +156,72 @@ class Explanation(DecisionTerms):
 
     __str__ = shortened
 
-    def counterfactual(
-        self,
-        unit: Literal["tokens", "words"] = "tokens",
-        *,
-        to: Any = None,
-        time_limit: float = 10.0,
-    ) -> MinimalSets:
-        """Return the fewest words or counts of each document whose removal changes its prediction.
+    @cached_property
+    def located_text(self) -> LocatedText | None:
+        """The text of a single document, with the positions of its tokens; None for a matrix."""
+        if self.texts is None or self.text_model is None:
+            return None
+        (text,) = self.texts
+        return locate(self.text_model.first_step, text, self.tokens.tolist())
+
+    @cached_property
+    def decision_without(self) -> Array | None:
+        """The decisions for the texts without each token, (n_entries, n_targets), if any.
+
+        A token is deleted with all words of all its occurrences, and the text is predicted again,
+        when this is first asked for. NaN for tokens without a position in the text.
+        """
+        if self.texts is None:
+            return None
+        decisions = [np.empty((0, len(self.targets)))]
+        for document in self:
+            every_token = np.arange(len(document.tokens))
+            decisions.append(document.predict_without(every_token))
+        return np.concatenate(decisions)
+
+    def predict_without(self, tokens: Numbers) -> Array:
+        """Return the decisions for a single text without some of its tokens, one at a time.
 
         Parameters
         ----------
-        unit : {"tokens", "words"}, default="tokens"
-            With "words", words are deleted from the text, each with all its occurrences, and the
-            edited text is predicted: ``model.predict_proba([answer.edited_text])`` is what the
-            answer says. With "tokens", counts of the bag that the classifier reads are set to 0:
-            the steps before it are not repeated.
+        tokens : ndarray of shape (n,)
+            Positions in `tokens`.
+
+        Returns
+        -------
+        decisions : ndarray of shape (n, n_targets)
+            NaN for a token without a position in the text.
+        """
+        decisions = np.full((len(tokens), len(self.targets)), np.nan)
+        located = self.located_text
+        if located is None or self.text_model is None:
+            return decisions
+        spans = located.token_spans()
+        is_placed = np.array([token in spans for token in tokens.tolist()], dtype=bool)
+        edited = [delete_spans(located.text, spans[token]) for token in tokens[is_placed].tolist()]
+        if edited:
+            decisions[is_placed] = self.text_model.decisions(edited)
+        return decisions
+
+    def counterfactual(self, *, to: Any = None, time_limit: float = 10.0) -> MinimalSets:
+        """Return the fewest words of each text whose removal changes its prediction.
+
+        Words are deleted from the text, each with all its occurrences, and the edited text is
+        predicted: ``model.predict_proba([answer.edited_text])`` is what the answer says.
+
+        Parameters
+        ----------
         to : label, default=None
             The class to reach; by default any other class.
         time_limit : float, default=10.0
-            Seconds for one document. Sets of words are the smallest that were found until then;
-            for tokens, it limits the integer program that compares more than two classes.
+            Seconds for one text. The sets are the smallest that were found until then.
 
         Returns
         -------
         sets : MinimalSets
-            One set per document, with ``statement``, ``to_frame()``, ``to_text()`` and
-            ``to_html()``. A set changes the prediction by more than rounding. Sets smaller than
-            its `at_least` do not: for words, all of them were tried, and for tokens it is proved.
-            If the time suffices, no word of a set of words can be put back.
+            One set per text, with ``statement``, ``to_frame()``, ``to_text()`` and ``to_html()``. A
+            set changes the prediction by more than rounding. Sets smaller than its `at_least` do
+            not: all of them were tried. If the time suffices, no word of a set can be put back.
 
         Notes
         -----
@@ -152,55 +238,94 @@ class Explanation(DecisionTerms):
         >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
         >>> labels = ["good", "bad", "good", "bad"]
         >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
-        >>> explanation = explain(model, ["Terrific, but long"])
-        >>> sets = explanation.counterfactual("words")
+        >>> sets = explain(model, ["Terrific, but long"]).counterfactual()
         >>> sets.statement(0)
         'Remove "Terrific" and the prediction becomes bad (69.2%).'
         >>> sets[0].edited_text
         ', but long'
-        >>> explanation.counterfactual().statement(0)
-        'Set the count of "terrific" to 0 and the prediction becomes bad (69.2%).'
         """
-        return minimal_sets(self, unit, to, time_limit, is_kept=False)
+        labels = self.classes.tolist()
+        if to is not None and (np.ndim(to) != 0 or to not in labels):
+            raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
+        number = None if to is None else labels.index(to)
+        return self._minimal_sets(number, time_limit, is_kept=False)
 
-    def sufficient(
-        self, unit: Literal["tokens", "words"] = "tokens", *, time_limit: float = 10.0
-    ) -> MinimalSets:
-        """Return the fewest words, or counts, of each document that keep its prediction.
+    def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
+        """Return the fewest words of each text that alone keep its prediction.
+
+        The text reduced to these words has the same prediction: it was predicted.
 
         Parameters
         ----------
-        unit : {"tokens", "words"}, default="tokens"
-            With "words", the text reduced to these words has the same prediction: it was predicted.
-            With "tokens", these counts guarantee the prediction, even if the other counts are
-            reduced or set to 0. This is an abductive explanation [1]_, or an anchor that always
-            holds. New tokens are not considered.
         time_limit : float, default=10.0
-            Seconds for one document, as in :meth:`counterfactual`.
+            Seconds for one text, as in :meth:`counterfactual`.
 
         Returns
         -------
         sets : MinimalSets
-            One set per document. With "tokens", its `margin` is the lowest possible margin, which
-            is guaranteed.
-
-        References
-        ----------
-        .. [1] J. Marques-Silva, T. Gerspacher, M. C. Cooper, A. Ignatiev, N. Narodytska (2020).
-           Explaining Naive Bayes and Other Linear Classifiers with Polynomial Time and Delay.
-           Advances in Neural Information Processing Systems 33.
+            One set per text.
 
         Examples
         --------
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn_clsattn import ClsAttentionClassifier
         >>> from sklearn_clsattn.inspection import explain
-        >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
-        >>> model = ClsAttentionClassifier().fit(X, ["good", "good", "bad", "bad"])
-        >>> sets = explain(model, X).sufficient()
-        >>> sets[0].tokens, bool(sets[0].margin > 0)
-        (('x0',), True)
+        >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
+        >>> labels = ["good", "bad", "good", "bad"]
+        >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
+        >>> explain(model, ["Terrific, but long"]).sufficient()[0].edited_text
+        'Terrific'
         """
-        return minimal_sets(self, unit, None, time_limit, is_kept=True)
+        return self._minimal_sets(None, time_limit, is_kept=True)
+
+    def _minimal_sets(self, to: int | None, time_limit: float, is_kept: bool) -> MinimalSets:
+        """Return the minimal sets of all texts; `to` is the number of the class to reach."""
+        check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
+        if self.texts is None:
+            raise ValueError(
+                "words are removed from texts, and none were explained: pass texts, and the whole "
+                "Pipeline, to explain"
+            )
+        sets = tuple(one._minimal_set(to, time_limit, is_kept) for one in self)
+        return MinimalSets(sets, is_kept, self.classes, self.targets)
+
+    def _minimal_set(self, to: int | None, time_limit: float, is_kept: bool) -> MinimalSet:
+        """Return the minimal set of a single text."""
+        assert self.texts is not None
+        assert self.text_model is not None
+        labels = self.classes.tolist()
+        present = labels.index(self.predicted.tolist()[0])
+        text = EditableText(self.texts[0])
+        suspicion = self._suspicion(text, present)
+        question = WordQuestion(text, self.text_model, present, to, is_kept, suspicion)
+        return question.answer(int(self.index[0]), labels, time_limit)
+
+    def _suspicion(self, text: EditableText, present: int) -> Array:
+        """Return what each word of a single text adds to the lead of the present class, (n_words,).
+
+        A word has the contributions of the tokens that begin in it.
+        """
+        # 1) What each token adds to the lead.
+        if len(self.targets) == 1:
+            is_present = self.targets.tolist()[0] == self.classes.tolist()[present]
+            lead = self.contributions[:, 0] if is_present else -self.contributions[:, 0]
+        else:
+            others = self.decision[0].copy()
+            others[present] = -np.inf
+            lead = difference(self.contributions, present, others.argmax())
+        # 2) The sums over the tokens that begin in each word.
+        located = self.located_text
+        assert located is not None
+        added = np.zeros(len(located.text) + 1)  # by the tokens that begin before each character
+        for token, first_word, _, share in located.occurrences:
+            start, _ = located.words[first_word]
+            added[start + 1] += share * lead[token]
+        sums = np.cumsum(added)
+        suspicion = np.zeros(len(text.words))
+        for number, word in enumerate(text.words):
+            suspicion[number] = sum(sums[stop] - sums[start] for start, stop in word.spans)
+        return suspicion
 
     def to_frame(self, *, target: Any = None) -> pd.DataFrame:
         """Return the explanation as a data frame, one row per term of a document's decision.
@@ -222,36 +347,35 @@ class Explanation(DecisionTerms):
             The column `kind` is "token", "cls" or "intercept". A document's contributions sum to
             its decision, and its attention shares to 1. If words have character n-grams,
             `own_contribution` is the contribution without these (NaN for a word that is not in the
-            vocabulary). There is `vector_contribution` if tokens have vectors, and `against` if
-            classes are compared. Values that do not apply are NaN.
+            vocabulary). There is `vector_contribution` if tokens have vectors, `decision_without`
+            for texts, and `against` if classes are compared. Values that do not apply are NaN.
         """
-        k, j = pairs(self, target)
+        k, j = class_pairs(self, target)
         n = len(self)
         documents = np.arange(n)
         # 1) A row per token, then one per document for <cls>, and one for the intercept.
-        rows = np.concatenate([np.repeat(documents, np.diff(self.indptr)), documents, documents])
-        tokens = [*self.tokens.tolist(), *["<cls>"] * n, *["<intercept>"] * n]
-        labels = np.array([*self.targets.tolist(), None], dtype=object)
+        rows_of_tokens = np.repeat(documents, np.diff(self.indptr))
+        rows = np.concatenate([rows_of_tokens, documents, documents])
+        first = k[rows]
+        second = j[rows]
         nan = np.full(n, np.nan)
         zeros = np.zeros_like(self.decision)
         unknown = np.full_like(self.decision, np.nan)
-
-        def compared(token_values: Any, cls_values: Any, intercept_values: Any) -> Any:
-            """Return the differences between the two classes, (n_rows,)."""
-            by_class = np.concatenate([token_values, cls_values, intercept_values])
-            return difference(by_class, k[rows], j[rows])
-
+        value = np.concatenate([self.values, zeros, unknown])
+        contribution = np.concatenate([self.contributions, zeros, zeros + self.intercept])
         # 2) The columns, and those that not every explanation has.
+        labels = np.array([*self.targets.tolist(), None], dtype=object)
+        tokens = [*self.tokens.tolist(), *["<cls>"] * n, *["<intercept>"] * n]
         columns = {
             "document": self.index[rows],
-            "target": labels[k[rows]].tolist(),
-            "against": labels[j[rows]].tolist(),
+            "target": labels[first].tolist(),
+            "against": labels[second].tolist(),
             "token": pd.Series(tokens, dtype=object),  # a token may have lone surrogates
             "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
             "weight": np.concatenate([self.weights, nan, nan]),
             "attention": np.concatenate([self.attention, self.cls_attention, nan]),
-            "value": compared(self.values, zeros, unknown),
-            "contribution": compared(self.contributions, zeros, zeros + self.intercept),
+            "value": difference(value, first, second),
+            "contribution": difference(contribution, first, second),
         }
         if len(self.targets) == 1:
             del columns["against"]
@@ -261,7 +385,8 @@ class Explanation(DecisionTerms):
             ("decision_without", self.decision_without),
         ):
             if token_values is not None:
-                columns[name] = compared(token_values, unknown, unknown)
+                by_class = np.concatenate([token_values, unknown, unknown])
+                columns[name] = difference(by_class, first, second)
         # 3) The rows of each document together.
         by_document = np.argsort(rows, kind="stable")
         return pd.DataFrame(columns).iloc[by_document].reset_index(drop=True)
@@ -284,12 +409,11 @@ class Explanation(DecisionTerms):
         }
 
     def _document(self) -> dict[str, Any]:
-        """Return the first document as plain values."""
+        """Return the only document as plain values."""
         # 1) The tokens, column by column, then one by one.
         nothing = [None] * len(self.tokens)
         columns = {
             "token": list(map(str, self.tokens)),
-            "column": self.columns.tolist(),
             "weight": self.weights.tolist(),
             "attention": self.attention.tolist(),
             "values": _without_nan(self.values),
@@ -314,7 +438,7 @@ class Explanation(DecisionTerms):
             "true": None if self.true is None else self.true.tolist()[0],
             "decisions": self.decision[0].tolist(),
             "probabilities": self.probability[0].tolist(),
-            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
+            "text": None if self.texts is None else self.texts[0],
             "tokens": tokens,
             "cls": {
                 "attention": float(self.cls_attention[0]),
@@ -332,10 +456,10 @@ class Explanation(DecisionTerms):
     ) -> str:
         """Return the explanation as text for a terminal.
 
-        First come a sentence on the strongest tokens, the text, and the fewest words (for a matrix,
-        counts) whose removal changes the prediction, as in :meth:`counterfactual`; then, as
-        details, the decision as a sum and its terms in tables. Words to remove are searched in at
-        most 20 documents of at most 2,000 words each.
+        First come a sentence on the strongest tokens, the text, and the fewest words whose removal
+        changes the prediction, as in :meth:`counterfactual`; then, as details, the decision as a
+        sum and its terms in tables. Words to remove are searched in at most 20 texts of at most
+        2,000 words each.
 
         Parameters
         ----------
@@ -425,7 +549,7 @@ class Explanation(DecisionTerms):
         >>> [label.get_text() for label in ax.get_yticklabels()]
         ['terrific', 'long', 'film']
         """
-        from ._waterfall import draw_waterfall
+        from .waterfall import draw_waterfall
 
         check_scalar(max_display, "max_display", Integral, min_val=1)
         if len(self) != 1:

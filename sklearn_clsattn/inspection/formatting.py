@@ -1,17 +1,13 @@
 """Numbers, labels and tokens as text, for terminals and pages alike."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from rich.cells import cell_len
 
 from .._writing import visible
 from ..text._context_vectorizer import CHARACTER_PREFIX
 
 MINUS = "\N{MINUS SIGN}"  # on pages and in plots
-WIDTH = 79  # columns of text
-_MAX_LISTS = 20
 
 
 def label_text(label: Any) -> str:
@@ -30,54 +26,6 @@ def token_text(name: str) -> str:
     n_before = len(text) - len(text.lstrip(" "))
     n_after = len(text) - len(inner) - n_before
     return "␣" * n_before + inner + "␣" * n_after
-
-
-def token_lists(heading: str, lists: Sequence[tuple[Any, Sequence[str]]]) -> str:
-    """Return the tokens of each class under a heading; no token is broken at a line's end."""
-    lines = [heading]
-    for label, tokens in lists[:_MAX_LISTS]:
-        name = label_text(label) if isinstance(label, str) else f"class {label_text(label)}"
-        # A sign that is no token: tokens may be commas, and have spaces in them.
-        words = [f"{token} ·" for token in tokens[:-1]]
-        words += tokens[-1:]
-        lines.append(filled(words, f"  {name}: ", "    "))
-    if len(lists) > _MAX_LISTS:
-        lines.append(f"  and {len(lists) - _MAX_LISTS} more classes")
-    return "\n".join(lines)
-
-
-def filled(words: Iterable[str], first: str = "", others: str = "") -> str:
-    """Return words in lines of the usual width, which start with `first` and with `others`."""
-    lines = []
-    start = first
-    line = first
-    for word in words:
-        if line != start and cell_len(line + word) > WIDTH:
-            lines.append(line.rstrip())
-            start = others
-            line = others
-        line += f"{word} "
-    lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
-    """Return rows as lines, with the first column aligned left and the others right."""
-    # 1) The cells of each column, made equally wide.
-    columns = []
-    for number, column in enumerate(zip(*rows, strict=True)):
-        shown = list(map(visible, column))
-        width = max(map(cell_len, shown))
-        cells = []
-        for cell in shown:
-            spaces = " " * (width - cell_len(cell))
-            cells.append(spaces + cell if number else cell + spaces)
-        columns.append(cells)
-    # 2) The cells of each row, as a line.
-    lines = []
-    for cells_of_row in zip(*columns, strict=True):
-        lines.append(gap.join(cells_of_row).rstrip())
-    return "\n".join(lines)
 
 
 def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
@@ -157,7 +105,7 @@ def count_column(counts: Sequence[float]) -> list[str]:
 
 
 def shortened(many: Any) -> str:
-    """Return an explanation of documents as text, of many of the first ten alone."""
+    """Return an explanation as text: at most its first ten documents."""
     text = str(many[:10].to_text())
     n_more = len(many) - 10
     return text if n_more <= 0 else f"{text}\n\nand {n_more:,} more: to_text() has all of them."

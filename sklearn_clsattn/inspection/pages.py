@@ -22,7 +22,7 @@ from .formatting import (
     visible,
 )
 
-# An element of a page that holds another page, for that neither's rules reach the other. It is as
+# An element that holds another page, so that the rules of neither reach the other. It is as
 # high as what it shows; without its frame, as an untrusted notebook shows it, one line is left.
 _FRAME = (
     '<iframe title="{says}" srcdoc="{page}" sandbox="allow-same-origin" style="display:block;'

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
 
-from ._explanation_page import MAX_UNFOLDED
+from .explanation_page import MAX_UNFOLDED
 from .formatting import aligned, count_column, count_text, level, percent, token_text, visible
-from .terms import DecisionTerms
 from .token_positions import Segment, strongest_passages
-from .view import ShownText, Token, View, views
+from .view import Token, View, views
 
 _NARROWEST = 40  # columns of text
 _NO_BARS = 60  # narrower tables have no bars
@@ -32,7 +31,7 @@ AGAINST = ("", *(f"underline {style}" for style in _ORANGES))
 
 
 def render_text(
-    explanation: DecisionTerms, target: Any, top: int, color: bool | None, width: int | None
+    explanation: Any, target: Any, top: int, color: bool | None, width: int | None
 ) -> str:
     """Return an explanation as text, with the parameters of `Explanation.to_text`."""
     check_scalar(top, "top", Integral, min_val=0)
@@ -72,6 +71,7 @@ def render_text(
 
 def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
     """Return the parts of a document, each on lines of its own."""
+    # 1) The prediction, and the strongest reasons for it.
     head = Text.assemble(
         (f"Document {view.number}", "dim"),
         "  predicted ",
@@ -87,21 +87,22 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [head]
     if view.reasons:
         parts.append(_reasons(view, color=color))
-    # 1) The texts, and the tokens that have no position in them.
-    for text in view.texts:
-        body = _text(view, text, color=color)
-        if body.plain.strip():
-            parts += [Text(), body]
+    # 2) The text, and the tokens that have no position in it.
+    if view.text is not None and view.text.strip():
+        parts += [Text(), _text(view, view.text, color=color)]
     if view.unplaced:
         parts.append(Text())
-        if view.texts:
+        if view.text is not None:
             parts.append(Text(f"{view.unplaced_title()}:", "dim"))
         parts.append(_unplaced(view, color=color))
     if not view.tokens:
-        parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
-    # 2) What changes the prediction, and the details.
+        parts += [
+            Text(),
+            Text("The model knows none of its tokens: the decision is the intercept."),
+        ]
+    # 3) What changes the prediction, and the details.
     if view.deletion:
-        parts += [Text(), _deletion(view)]
+        parts += [Text(), Text(visible(view.deletion))]
     parts += _details(view, color=color, width=width)
     return parts
 
@@ -118,7 +119,7 @@ def _reasons(view: View, *, color: bool) -> Text:
                 sentence.append(" and " if at == last else ", ")
             strength = level(token.contribution, view.largest, 3)
             style = _style(reason.sign, max(strength, 1)) if color else ""
-            sentence.append(f'"{token_text(token.term)}"', style)
+            sentence.append(f'"{token_text(token.name)}"', style)
         sentence.append(f" {reason.verb} {reason.label}")
     sentence.append(".")
     return sentence
@@ -130,21 +131,10 @@ def _unplaced(view: View, *, color: bool) -> Text:
     for token in view.unplaced:
         name = token_text(token.name)
         # Beside a text, a weight need not be a number of occurrences.
-        if token.weight != 1 and not view.texts:
+        if token.weight != 1 and view.text is None:
             name += f"×{count_text(token.weight)}"
         names.append(_marked(view, name, token.contribution, color=color))
     return Text(" ").join(names)
-
-
-def _deletion(view: View) -> Text:
-    """Return the words whose deletion changes the prediction, as a line."""
-    assert view.deletion is not None
-    statement, words, more, result = view.deletion
-    if words:
-        quoted = [f'"{token_text(word)}"' for word in words]
-        last = f"{more:,} more" if more else quoted.pop()
-        statement += f": {', '.join(quoted)} and {last}. {result}"
-    return Text(visible(statement))
 
 
 def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -185,16 +175,15 @@ def _style(sign: float, strength: int) -> str:
     return (FOR if sign > 0 else AGAINST)[strength]
 
 
-def _text(view: View, text: ShownText, *, color: bool) -> Text:
-    shown = Text() if text.name is None else Text.assemble((f"{visible(text.name)}: ", "bold"))
-    if len(text.text) <= _LONG:
-        _append_segments(shown, view, text.segments, color=color)
+def _text(view: View, text: str, *, color: bool) -> Text:
+    """Return the text, or the strongest passages of a long one, marked by what they add."""
+    shown = Text()
+    if len(text) <= _LONG:
+        _append_segments(shown, view, view.segments, color=color)
         return shown
-    title = (
-        f"The passages that matter most, and where they start in the {len(text.text):,} characters:"
-    )
+    title = f"The passages that matter most, and where they start in the {len(text):,} characters:"
     shown.append(title, "dim")
-    for place, segments in strongest_passages(text.segments, _OF_LONG):
+    for place, segments in strongest_passages(view.segments, _OF_LONG):
         shown.append(f"\n{place:4.0%}  ", "dim")
         _append_segments(shown, view, segments, color=color)
     return shown

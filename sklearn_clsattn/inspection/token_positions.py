@@ -1,4 +1,4 @@
-"""Where the tokens of a document stand in its texts, and the texts in segments to be shaded.
+"""Where the tokens of a document stand in its text, and the text in segments to be shaded.
 
 Words are found as scikit-learn's vectorizers find them, and positions in the
 preprocessed text are mapped back character by character: a dropped accent changes its length.
@@ -10,37 +10,60 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._graphemes import whole_clusters
-from ..text._symbols import ranges
-from .edited_text import EditableDocument
-from .feature_origins import Columns, FeatureOrigins, Source, TextInput
-from .terms import DocumentText
-
-Integers = NDArray[Any]
+from .edited_text import Span
 
 _AROUND = 40  # characters on either side of a strong word
 # The methods of a vectorizer that positions depend on.
 _READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
 
-class Located(NamedTuple):
-    """The occurrences of a vectorizer's tokens in a text, as a `DocumentText` has them."""
+class Occurrence(NamedTuple):
+    """An occurrence of a token in a text."""
 
-    spans: Integers  # (n_words, 2)
-    first: Integers  # (n_occurrences,): the occurrence's first row of `spans`
-    lengths: Integers
-    terms: list[str]
-    weights: Array
+    token: int  # its number among the document's tokens
+    first_word: int
+    n_words: int
+    share: float  # of the token's weight, and so of its attention and contributions
+
+
+@dataclass(frozen=True)
+class LocatedText:
+    """A text, its words as a vectorizer reads them, and where the document's tokens occur.
+
+    The shares of a token's occurrences sum to 1; they are equal unless the vectorizer weights
+    occurrences. Without known positions there are neither words nor occurrences.
+    """
+
+    text: str
+    words: tuple[Span, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+
+    def token_spans(self) -> dict[int, list[Span]]:
+        """Return the spans of the words of each token that occurs, in order."""
+        spans: dict[int, set[Span]] = defaultdict(set)
+        for token, first_word, n_words, _ in self.occurrences:
+            spans[token].update(self.words[first_word : first_word + n_words])
+        return {token: sorted(of_token) for token, of_token in spans.items()}
+
+
+class _Term(NamedTuple):
+    """A term that a vectorizer counts, where it stands, and what it counts there."""
+
+    name: str
+    first_word: int
+    n_words: int
+    weight: float
 
 
 class Segment(NamedTuple):
@@ -59,156 +82,51 @@ class Passage(NamedTuple):
     segments: list[Segment]
 
 
-def document_texts(
-    origins: FeatureOrigins,
-    names: Columns,
-    documents: Any,
-    editable: tuple[EditableDocument | None, ...],
-    X: sp.csr_array,
-) -> tuple[tuple[DocumentText, ...], ...]:
-    """Return each document's texts with its tokens' positions, an empty tuple without text.
-
-    `names` are those of the columns of X, and `editable` the documents as they can be edited.
-    """
-    inputs = _vectorized_texts(origins, documents)
-    texts = []
-    for i in range(X.shape[0]):
-        columns = names[X.indices[X.indptr[i] : X.indptr[i + 1]]]
-        # The numbers of each token in the document: a union may have it in several columns.
-        numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
-            numbers[token].append(number)
-        texts_of_document = []
-        for text_input, contents, sources in inputs:
-            text = contents[i]
-            if isinstance(text, str):
-                editable_index = _editable_index(text_input, text, editable[i])
-                texts_of_document.append(
-                    _document_text(text_input.name, text, editable_index, sources, numbers)
-                )
-        texts.append(tuple(texts_of_document))
-    return tuple(texts)
-
-
-def _vectorized_texts(
-    origins: FeatureOrigins, documents: Any
-) -> list[tuple[TextInput, list[Any], dict[int, Source]]]:
-    """Return each text input, its texts (n_documents), and the vectorizers that read it."""
-    inputs: dict[Any, tuple[TextInput, list[Any], dict[int, Source]]] = {}
-    for number, source in enumerate(origins.sources):
-        vectorizer = source.vectorizer
-        if getattr(vectorizer, "input", "content") == "file":  # which is read once
-            continue
-        key = source.input.key
-        if key not in inputs:
-            contents = source.input.read(documents)
-            if hasattr(vectorizer, "decode"):
-                contents = [vectorizer.decode(content) for content in contents]
-            inputs[key] = (source.input, contents, {})
-        _, _, sources = inputs[key]
-        sources[number] = source
-    return list(inputs.values())
-
-
-def _editable_index(
-    text_input: TextInput, text: str, document: EditableDocument | None
-) -> int | None:
-    """Return the number of a text in the editable document, None if it was changed before."""
-    if document is None:
-        return None
-    number = 0
-    if document.columns:
-        if text_input.column not in document.columns:
-            return None
-        number = document.columns.index(text_input.column)
-    return number if document.texts[number] == text else None
-
-
-def _document_text(
-    name: str | None,
-    text: str,
-    editable_index: int | None,
-    sources: dict[int, Source],
-    numbers: dict[Any, list[int]],
-) -> DocumentText:
-    """Return a text with the occurrences of the document's tokens in it."""
-    spans: list[Integers] = []
+def locate(vectorizer: Any, text: str, tokens: Sequence[str]) -> LocatedText:
+    """Return a text with the occurrences of tokens in it, as a vectorizer reads it."""
+    words, terms = read_terms(vectorizer, text)
+    numbers = {token: number for number, token in enumerate(tokens)}
+    # 1) What all occurrences of each token count.
+    totals: dict[str, float] = defaultdict(float)
+    for term in terms:
+        totals[term.name] += term.weight
+    # 2) The occurrences of the tokens that the model knows.
     occurrences = []
-    weights = []
-    n_spans = 0
-    for source_number, source in sources.items():
-        # 1) The occurrences that a vectorizer finds.
-        vectorizer = source.vectorizer
-        if isinstance(vectorizer, ContextVectorizer):
-            located: Located | None = _in_context(vectorizer, text)
-        else:
-            located = locate(vectorizer, text)
-        if located is None:
-            continue
-        # 2) A row for each occurrence and each number of its token in the document.
-        tokens: list[int] = []
-        n_tokens = []  # of each occurrence
-        for term in located.terms:
-            columns = numbers.get((source_number, source.column_term(term)), [])
-            tokens += columns
-            n_tokens.append(len(columns))
-        at = np.repeat(np.arange(len(n_tokens)), n_tokens)
-        first = located.first[at] + n_spans
-        rows: list[Any] = [first, located.lengths[at], tokens]
-        occurrences.append(np.column_stack(rows).astype(np.int32))
-        weights.append(located.weights[at])
-        spans.append(located.spans)
-        n_spans += len(located.spans)
-    if not spans:
-        return DocumentText(name, text, None, None, None, editable_index)
-    # 3) The occurrences of all vectorizers together, and what each has of its token's weight.
-    words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
-    joined = np.concatenate(occurrences)
-    counted = np.concatenate(weights)
-    token = joined[:, 2]
-    shares = counted / np.bincount(token, counted)[token]
-    return DocumentText(name, text, words, joined, shares, editable_index)
+    for name, first_word, n_words, weight in terms:
+        if name in numbers:
+            share = weight / totals[name]
+            occurrences.append(Occurrence(numbers[name], first_word, n_words, share))
+    return LocatedText(text, words, tuple(occurrences))
 
 
-def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
-    """Return the tokens of a text; None where they are not words as scikit-learn reads them."""
-    if not _reads_words(vectorizer):
-        return None
-    # 1) The words of the preprocessed text.
-    preprocess = vectorizer.build_preprocessor()
-    processed = preprocess(text)
-    pattern = re.compile(vectorizer.token_pattern)
-    stop_words = vectorizer.get_stop_words() or ()
-    spans = []
-    words = []
-    for match in pattern.finditer(processed):
-        start, stop = match.span(pattern.groups)
-        word = processed[start:stop]
-        if word in stop_words:
-            continue
-        if not word:  # an empty token has no position
-            return None
-        spans.append((start, stop))
-        words.append(word)
-    # 2) The n-grams of words, by their first words and numbers of words.
-    shortest, longest = vectorizer.ngram_range
-    sizes = np.arange(shortest, longest + 1)
-    counts = (len(words) - sizes + 1).clip(min=0)
-    first = ranges(np.zeros_like(counts), counts)
-    lengths = np.repeat(sizes, counts)
+def read_terms(vectorizer: Any, text: str) -> tuple[tuple[Span, ...], list[_Term]]:
+    """Return the words of a text, and the terms that a vectorizer counts; none if unknown."""
+    if isinstance(vectorizer, ContextVectorizer):
+        words, terms = _terms_in_context(vectorizer, text)
+    elif isinstance(vectorizer, CountVectorizer) and _reads_words(vectorizer):
+        words, terms = _counted_terms(vectorizer, text)
+    else:
+        words, terms = np.empty((0, 2), dtype=np.intp), []
+    whole = whole_clusters(text, words)
+    return tuple(map(tuple, whole.tolist())), terms
+
+
+def _terms_in_context(
+    vectorizer: ContextVectorizer, text: str
+) -> tuple[NDArray[np.intp], list[_Term]]:
+    """Return the words and terms of a text; none if the text does not have its tokens."""
+    occurrences = vectorizer.occurrences(text)
+    if (occurrences.words < 0).any():
+        return np.empty((0, 2), dtype=np.intp), []
     terms = []
-    for at, length in zip(first.tolist(), lengths.tolist(), strict=True):
-        terms.append(" ".join(words[at : at + length]))
-    # 3) The words in the text. Dropped characters, such as an accent, belong to the character
-    # before them.
-    sizes_of = {character: len(preprocess(character)) for character in set(text)}
-    n_made = np.fromiter(map(sizes_of.__getitem__, text), np.intp, len(text))
-    present = np.flatnonzero(n_made)
-    edges = np.append(present, len(text))
-    origin = np.repeat(np.arange(len(present)), n_made[present])
-    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
-    in_text = np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
-    return Located(in_text, first, lengths, terms, np.ones(len(terms)))
+    for name, first_word, weight in zip(
+        occurrences.terms.tolist(),
+        occurrences.first_words.tolist(),
+        occurrences.weights.tolist(),
+        strict=True,
+    ):
+        terms.append(_Term(name, first_word, name.count(" ") + 1, weight))
+    return occurrences.words, terms
 
 
 def _reads_words(vectorizer: CountVectorizer) -> bool:
@@ -222,57 +140,79 @@ def _reads_words(vectorizer: CountVectorizer) -> bool:
     return vectorizer.analyzer == "word" and not callable(vectorizer.strip_accents)
 
 
-def _in_context(vectorizer: ContextVectorizer, text: str) -> Located | None:
-    """Return the words and n-grams of words of a text; None where the text does not have them."""
-    occurrences = vectorizer.occurrences(text)
-    if (occurrences.words < 0).any():
-        return None
-    terms = occurrences.terms.tolist()
-    lengths = np.array([term.count(" ") + 1 for term in terms], dtype=np.intp)
-    return Located(occurrences.words, occurrences.first_words, lengths, terms, occurrences.weights)
+def _counted_terms(vectorizer: CountVectorizer, text: str) -> tuple[NDArray[np.intp], list[_Term]]:
+    """Return the words and terms of a text; none if an empty token is among them."""
+    # 1) The words of the preprocessed text.
+    preprocess = vectorizer.build_preprocessor()
+    processed = preprocess(text)
+    pattern = re.compile(vectorizer.token_pattern)
+    stop_words = vectorizer.get_stop_words() or ()
+    spans = []
+    words = []
+    for match in pattern.finditer(processed):
+        start, stop = match.span(pattern.groups)
+        word = processed[start:stop]
+        if word in stop_words:
+            continue
+        if not word:  # an empty token has no position
+            return np.empty((0, 2), dtype=np.intp), []
+        spans.append((start, stop))
+        words.append(word)
+    # 2) The n-grams of words.
+    terms = []
+    shortest, longest = vectorizer.ngram_range
+    for n_words in range(shortest, longest + 1):
+        for first_word in range(len(words) - n_words + 1):
+            name = " ".join(words[first_word : first_word + n_words])
+            terms.append(_Term(name, first_word, n_words, 1.0))
+    # 3) The words in the text. Dropped characters, such as an accent, belong to the character
+    # before them.
+    sizes = {character: len(preprocess(character)) for character in set(text)}
+    n_made = np.array([sizes[character] for character in text], dtype=np.intp)
+    present = np.flatnonzero(n_made)
+    edges = np.append(present, len(text))
+    origin = np.repeat(np.arange(len(present)), n_made[present])
+    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    return np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]]), terms
 
 
-def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segment]:
-    """Return a text as segments that end where its words do; as one without positions.
+def cut(located: LocatedText, contributions: Array, attention: Array) -> list[Segment]:
+    """Return a text as segments: its words, and what is between them.
 
     A token's contribution is shared among its occurrences by what each counts, and an n-gram's
     equally among its words: segments add up to the tokens.
     """
-    if text.words is None or text.occurrences is None or text.shares is None:
-        return [Segment(text.text)]
-    # 1) Every word of every occurrence, with the occurrence's number.
-    first, length, tokens = text.occurrences.T
-    occurrence = np.repeat(np.arange(len(tokens)), length)
-    starts, stops = text.words[ranges(first, length)].T
-    # 2) The edges of segments: of words, and of runs of words that overlap.
-    n_characters = len(text.text)
-    changes = np.bincount(starts, minlength=n_characters + 1)
-    changes -= np.bincount(stops, minlength=n_characters + 1)
-    is_read = np.cumsum(changes) > 0
-    runs = np.flatnonzero(np.diff(is_read, prepend=False))
-    edges = np.unique(np.concatenate([[0, n_characters], starts, stops, runs])).astype(np.intp)
-    # 3) Every segment of every word, with the part of the token that it has.
-    low = np.searchsorted(edges, starts, side="right") - 1
-    n_segments = np.searchsorted(edges, stops) - low
-    segment = ranges(low, n_segments)
-    word = np.repeat(np.arange(len(starts)), n_segments)
-    token = tokens[occurrence[word]]
-    part_starts = np.maximum(starts[word], edges[segment])
-    part_stops = np.minimum(stops[word], edges[segment + 1])
-    inside = part_stops - part_starts
-    word_share = (text.shares / length)[occurrence[word]]
-    share = word_share * inside / (stops - starts)[word]
-    # 4) The sums over each segment, and its tokens.
-    added = np.bincount(segment, share * contributions[token], len(edges)).tolist()
-    attended = np.bincount(segment, share * attention[token], len(edges)).tolist()
-    n_tokens = len(contributions)
-    pairs = np.unique(segment * n_tokens + token)
-    ends = np.searchsorted(pairs, np.arange(len(edges) + 1) * n_tokens).tolist()
-    pair_tokens = (pairs % max(n_tokens, 1)).tolist()
-    segments = []
-    for at, (start, stop) in enumerate(pairwise(edges.tolist())):
-        members = tuple(pair_tokens[ends[at] : ends[at + 1]])
-        segments.append(Segment(text.text[start:stop], members, added[at], attended[at]))
+    # 1) What each word has of the tokens that it belongs to.
+    n_words = len(located.words)
+    tokens_of_words: list[set[int]] = [set() for _ in range(n_words)]
+    added = [0.0] * n_words
+    attended = [0.0] * n_words
+    token_contributions = contributions.tolist()
+    token_attention = attention.tolist()
+    for token, first_word, length, share in located.occurrences:
+        for word in range(first_word, first_word + length):
+            tokens_of_words[word].add(token)
+            added[word] += share / length * token_contributions[token]
+            attended[word] += share / length * token_attention[token]
+    # 2) The segments; words that overlap, such as those of a ligature, are one.
+    segments: list[Segment] = []
+    text = located.text
+    end = 0
+    for word, (start, stop) in enumerate(located.words):
+        if start > end:
+            segments.append(Segment(text[end:start]))
+        tokens = tokens_of_words[word]
+        if start < end:
+            before = segments.pop()
+            start = end - len(before.text)
+            tokens |= set(before.tokens)
+            added[word] += before.contribution
+            attended[word] += before.attention
+        end = max(end, stop)
+        members = tuple(sorted(tokens))
+        segments.append(Segment(text[start:end], members, added[word], attended[word]))
+    if end < len(text):
+        segments.append(Segment(text[end:]))
     return segments
 
 

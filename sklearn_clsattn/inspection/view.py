@@ -1,14 +1,16 @@
 """The content of one document's explanation for one class, for pages and terminals alike."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 from textwrap import shorten
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
 
+from .class_pairs import class_pairs, difference
+from .edited_text import EditableText
 from .formatting import (
     MINUS,
     count_text,
@@ -20,15 +22,6 @@ from .formatting import (
     token_text,
     visible,
 )
-from .minimal_sets import (
-    all_are_named,
-    can_edit,
-    can_set_counts,
-    minimal_sets,
-    removal_in_parts,
-)
-from .progress import tracked
-from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
 
 N_SHADES = 5
@@ -36,26 +29,24 @@ MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
 _MAX_REASONS = 3  # tokens of each side in a sentence
 _MAX_DELETED = 12  # words to list
-_LONGEST_SEARCHED = 2_000  # words of a document; in longer ones a search takes seconds
-_SECONDS = 10.0  # for a search, as by default in `Explanation.counterfactual`
+_LONGEST_SEARCHED = 2_000  # words of a text; in longer ones a search takes seconds
 _MAX_NEAR = 3  # tokens that are said to be near others
 _OPENING = 60  # characters of a folded document's first words
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Token:
     """A token of a document: numbers for the class shown."""
 
+    number: int  # in the document
     name: str
-    prefix: str  # "title" for "title__film", else ""
-    term: str  # the rest of the name
     weight: float
     attention: float
     contribution: float
     own: float | None = None  # of a word with character n-grams, what it adds without them
     by_vector: Any = None  # what of the contribution its vector adds
-    without: float | None = None  # the decision without the token, where it was computed
+    without: float | None = None  # the decision for the text without it, if it is listed
 
     @property
     def note(self) -> str:
@@ -84,14 +75,6 @@ class ShownClass(NamedTuple):
     shown: bool  # whether the document is explained for it
 
 
-class ShownText(NamedTuple):
-    """A text of a document."""
-
-    name: str | None  # where the document has several texts
-    segments: list[Segment]
-    text: str
-
-
 class Reason(NamedTuple):
     """The tokens to name of one sign, as the subject of a clause, and the clause's end."""
 
@@ -101,25 +84,17 @@ class Reason(NamedTuple):
     label: str  # such as "good", or "good over bad"
 
 
-class Deletion(NamedTuple):
-    """What changes the prediction: a statement, or what to remove, a list of it, and the result."""
-
-    statement: str  # all of it, or its beginning if a list follows
-    words: list[str]
-    more: int  # the number of words beyond the list
-    result: str  # what follows the list
-
-
 class View:
     """One document, explained for the class at position k, against that at j unless -1.
 
-    `top` tokens of each side are listed, by default with the decisions without them. Which words
-    change the prediction is searched if `with_deletion`.
+    `document` is an Explanation of one document. `top` tokens of each side are listed; for a text,
+    by default with the decisions without them. Which words change the prediction is searched if
+    `with_deletion`.
     """
 
     def __init__(
         self,
-        document: DecisionTerms,
+        document: Any,
         k: int,
         j: int,
         top: int,
@@ -134,29 +109,24 @@ class View:
         self.probability = float(document.predicted_probability[0])
         self.start = float(difference(document.intercept[None], k, j)[0])
         self.end = float(difference(document.decision, k, j)[0])
-        self.has_without = with_effects and document.has_decision_without
-        self.is_edited = document.text_model is not None
-        # 1) The tokens, in the order of the columns, and the texts.
+        # 1) The tokens, in the order of the columns, and the text in segments; None for a matrix.
         self.tokens = _tokens(document, k, j)
-        if self.has_without:
-            self._predict_without(top)
-        contributions = difference(document.contributions, k, j)
-        self.texts: list[ShownText] = []
+        self.text: str | None = None
+        self.segments: list[Segment] = []
         self.has_ngrams = False
         placed: set[int] = set()
-        for text in document.texts[0]:
-            segments = cut(text, contributions, document.attention)
-            self.texts.append(ShownText(text.name, segments, text.text))
-            if text.occurrences is not None:
-                _, n_words, tokens = text.occurrences.T
-                self.has_ngrams |= bool((n_words > 1).any())
-                placed.update(tokens.tolist())
-        self.has_text = any(shown.segments for shown in self.texts)
-        self.unplaced = [token for at, token in enumerate(self.tokens) if at not in placed]
-        # 2) The strongest shades, which are the same in all texts of the document.
-        parts: list[Segment | Token] = list(self.unplaced)
-        for shown in self.texts:
-            parts += shown.segments
+        located = document.located_text
+        if located is not None:
+            contributions = difference(document.contributions, k, j)
+            self.text = located.text
+            self.segments = cut(located, contributions, document.attention)
+            for occurrence in located.occurrences:
+                placed.add(occurrence.token)
+                self.has_ngrams |= occurrence.n_words > 1
+        self.is_located = len(placed) > 0
+        self.unplaced = [token for token in self.tokens if token.number not in placed]
+        # 2) The strongest shades.
+        parts: list[Segment | Token] = [*self.unplaced, *self.segments]
         self.largest = _FAINT
         self.most = 0.0
         for part in parts:
@@ -171,10 +141,15 @@ class View:
             self.sides = (self.minus, self.plus)
         self.listed = self.plus.tokens + self.minus.tokens
         self.reasons = self._reasons()
-        self.deletion = _deletion(document) if with_deletion else None
+        # 4) The predictions of edited texts.
+        self.has_without = with_effects and self.is_located
+        if self.has_without:
+            self._predict_without()
+        self.deletion = _deletion(document) if with_deletion else ""
 
     def _name_classes(self) -> None:
         """Set the names of the classes, and how two of them are compared."""
+        # 1) The class shown, and the classes that it may be compared with.
         document = self.document
         labels = document.targets.tolist()
         classes = document.classes.tolist()
@@ -183,6 +158,7 @@ class View:
             rivals = [labels[self.j]]
         else:
             rivals = [label for label in classes if label != target]
+        # 2) The predicted class and the true one.
         predicted = document.predicted.tolist()[0]
         self.predicted = label_text(predicted)
         self.true = None
@@ -191,6 +167,7 @@ class View:
             true = document.true.tolist()[0]
             self.true = label_text(true)
             self.is_right = bool(true == predicted)
+        # 3) How the sum and its sides are called.
         self.target = label_text(target)
         self._target_name = _class_name(target)
         # The other one of two classes, or the one compared with.
@@ -204,27 +181,24 @@ class View:
         self.is_compared = self.is_binary and len(classes) > 2
         self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
 
-    def _predict_without(self, top: int) -> None:
-        """Add the decisions without the token to the tokens that are listed."""
-        listed = [*_side(1, "", self.tokens, top).tokens, *_side(-1, "", self.tokens, top).tokens]
-        identities = set(map(id, listed))
-        numbers = [at for at, token in enumerate(self.tokens) if id(token) in identities]
-        predicted = self.document.predict_without(np.array(numbers, dtype=np.intp))
-        decisions = difference(predicted, self.k, self.j).tolist()
-        for at, decision in zip(numbers, decisions, strict=True):
+    def _predict_without(self) -> None:
+        """Set the decisions for the text without each listed token that has a position."""
+        numbers = np.array([token.number for token in self.listed], dtype=np.intp)
+        by_class = self.document.predict_without(numbers)
+        decisions = difference(by_class, self.k, self.j).tolist()
+        for token, decision in zip(self.listed, decisions, strict=True):
             if not isnan(decision):
-                self.tokens[at] = replace(self.tokens[at], without=decision)
+                token.without = decision
 
     @property
     def effects_note(self) -> str:
-        """A sentence on what the numbers beside a token are."""
+        """A sentence on what the numbers beside a token of a text are."""
         if not self.has_without or not self.listed:
             return ""
-        if self.is_edited:
-            without = "the decision for the text without the words of that token, predicted again"
-        else:
-            without = "the decision with that count set to 0"
-        return f"adds: the exact term of the decision for this document; without: {without}"
+        return (
+            "adds: the exact term of the decision for this document; without: the decision for the "
+            "text without the words of that token, predicted again"
+        )
 
     def _reasons(self) -> list[Reason]:
         """Return the strongest tokens of each side, those of the predicted class first."""
@@ -253,7 +227,7 @@ class View:
             if len(named) == _MAX_REASONS or not self.shade(token.contribution):
                 break
             # A pair says nothing new beside its words, nor a word beside its pairs.
-            token_words = {word for word in token.term.split() if word.isalnum()}
+            token_words = {word for word in token.name.split() if word.isalnum()}
             if not words & token_words:
                 named.append(token)
                 words |= token_words
@@ -297,11 +271,13 @@ class View:
     @staticmethod
     def tooltip(tokens: Iterable[Token], part: Segment | Token | None = None) -> str:
         """Return a part's tokens, and what it adds where it stands if they do not say so."""
+        # 1) The whole part, unless its only token says the same.
         added = [signed(token.contribution, MINUS) for token in tokens]
         lines = []
         if part is not None and added != [signed(part.contribution, MINUS)]:
             here = signed(part.contribution, MINUS)
             lines.append(f"here {here}, attention {percent(part.attention)}, of:")
+        # 2) A line for each token.
         for token, adds in zip(tokens, added, strict=True):
             line = f"{token_text(token.name)} ×{count_text(token.weight)}: {adds}, attention "
             line += percent(token.attention)
@@ -320,8 +296,8 @@ class View:
     @property
     def opening(self) -> str:
         """The first words of the document's text."""
-        text = self.texts[0].text[: 4 * _OPENING] if self.texts else ""
-        return shorten(text, _OPENING, placeholder=" …")
+        beginning = (self.text or "")[: 4 * _OPENING]
+        return shorten(beginning, _OPENING, placeholder=" …")
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
@@ -331,6 +307,7 @@ class View:
         n = len(labels)
         if n == 1:
             return [], 0
+        # 1) The classes to show, in their order or, of many, the most probable first.
         order = list(range(n))
         if n > MAX_CLASSES:
             by_probability = np.argsort(-self.document.probability[0], kind="stable")
@@ -341,6 +318,7 @@ class View:
             for at in likely:
                 if at in kept or probabilities[at] >= SMALLEST_SHOWN:
                     order.append(at)
+        # 2) Their numbers.
         shown = []
         for at in order:
             is_shown = at == self.k
@@ -350,9 +328,9 @@ class View:
 
     def unplaced_title(self) -> str:
         """Return the title above the tokens without a position in a text."""
-        if not self.texts:
+        if self.text is None:
             return "Tokens, in the order of the columns"
-        if len(self.unplaced) < len(self.tokens):
+        if self.is_located:
             return "Tokens without a position in the text"
         return "Tokens, whose positions in the text are unknown"
 
@@ -381,28 +359,27 @@ class View:
 
     def _near(self, token: Token) -> str:
         """Return the tokens from which a token has most of its vector's contribution."""
-        if self.document.model is None or self.document.model.likeness is None:
+        if self.document.likeness is None:
             return ""
         direction = np.zeros(len(self.document.targets))
         direction[self.k] = np.sign(token.by_vector)
         if self.j >= 0:
             direction[self.j] = -direction[self.k]
-        names = self.document.model.likeness.near(token.name, direction)
+        names = self.document.likeness.near(token.name, direction)
         return ", ".join(map(token_text, names))
 
 
 def views(
-    explanation: DecisionTerms,
+    explanation: Any,
     target: Any,
     top: int,
     with_effects: bool = True,
     with_deletion: bool = False,
 ) -> list[View]:
-    """Return the views of all documents, each for a class and its rival, as `pairs` says."""
-    shown, rivals = pairs(explanation, target)
-    each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
+    """Return the views of an Explanation's documents, each for a class and perhaps its rival."""
+    shown, rivals = class_pairs(explanation, target)
     document_views = []
-    for document, k, j in tracked(each, len(explanation), "predicting edited texts"):
+    for document, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True):
         document_views.append(View(document, k, j, top, with_effects, with_deletion))
     return document_views
 
@@ -412,58 +389,43 @@ def _class_name(label: Any) -> str:
     return label_text(label) if isinstance(label, str) else f"class {label_text(label)}"
 
 
-def _deletion(document: DecisionTerms) -> Deletion | None:
-    """Return the fewest words, or counts, whose removal changes the document's prediction."""
-    if not len(document.tokens):
-        return None
-    unit: Literal["words", "tokens"] = "tokens"
-    if can_edit(document):
-        unit = "words"
-        editable = document.documents[0]
-        assert editable is not None
-        if editable.n_occurrences > _LONGEST_SEARCHED:
-            return None
-    elif not can_set_counts(document):
-        return None
-    sets = minimal_sets(document, unit, None, _SECONDS, is_kept=False)
-    if all_are_named(sets[0]):
-        return Deletion(sets.statement(0), [], 0, "")
-    words = list(sets[0].tokens)
-    n_more = max(len(words) - _MAX_DELETED, 0)
-    removal, result = removal_in_parts(sets, 0)
-    return Deletion(removal, words[:_MAX_DELETED], n_more, f"{result[0].upper()}{result[1:]}")
+def _deletion(document: Any) -> str:
+    """Return a statement on the fewest words whose removal changes the prediction of a text."""
+    # 1) Texts without an answer, or too long to search.
+    if document.texts is None or not len(document.tokens):
+        return ""
+    if EditableText(document.texts[0]).n_occurrences > _LONGEST_SEARCHED:
+        return ""
+    # 2) The answer, with the first words of a long one.
+    (found,) = document.counterfactual()
+    if found.all_are_named:
+        return str(found.statement)
+    words = [f'"{token_text(word)}"' for word in found.words[:_MAX_DELETED]]
+    n_more = len(found.words) - len(words)
+    last = f"{n_more:,} more" if n_more else words.pop()
+    result = f"{found.result[0].upper()}{found.result[1:]}"
+    return f"{found.removal}: {', '.join(words)} and {last}. {result}"
 
 
-def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
+def _tokens(document: Any, k: int, j: int) -> list[Token]:
     """Return the tokens of one document in order, for the class at k against that at j."""
-    # 1) Names have a prefix where all are such as those of a ColumnTransformer.
-    names = list(map(str, document.tokens))
-    parts = [name.partition("__") for name in names]
-    have_prefixes = all(prefix and term for prefix, _, term in parts)
-    # 2) The numbers of the class shown.
-    numbers: list[list[Any]] = []
-    for by_class in (
-        document.contributions,
-        document.own_contributions,
-        document.vector_contributions,
-    ):
-        if by_class is None:
-            numbers.append([None] * len(names))
-        else:
-            numbers.append(difference(by_class, k, j).tolist())
-    contributions, own, by_vector = numbers
+    # 1) The numbers of the class shown.
+    nothing = [None] * len(document.tokens)
+    contributions = difference(document.contributions, k, j).tolist()
+    own: list[Any] = nothing
+    if document.own_contributions is not None:
+        own = difference(document.own_contributions, k, j).tolist()
+    by_vector: list[Any] = nothing
+    if document.vector_contributions is not None:
+        by_vector = difference(document.vector_contributions, k, j).tolist()
+    # 2) The tokens.
     weights = document.weights.tolist()
     attention = document.attention.tolist()
     tokens = []
-    for at, name in enumerate(names):
-        prefix = ""
-        term = name
-        if have_prefixes:
-            prefix, _, term = parts[at]
+    for at, name in enumerate(map(str, document.tokens)):
         token = Token(
+            at,
             name,
-            prefix,
-            term,
             weight=weights[at],
             attention=attention[at],
             contribution=contributions[at],

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from .._types import Array
 
-Choice = tuple[int, ...]
-Margins = Callable[[Sequence[Choice]], Array]
+WordSet = tuple[int, ...]
+Margins = Callable[[Sequence[WordSet]], Array]
 
 REACHED = 1e-9  # the least margin that is not rounding
 _MAX_CHOICES = 2_000  # of more than one word, for trying all choices of a size
@@ -37,7 +37,7 @@ _MAX_ROUNDS = 12  # of exchanges
 class WordSearchResult:
     """The result of a search for words, and what was tried."""
 
-    words: Choice | None  # the most effective first, None if none were found
+    words: WordSet | None  # the most effective first, None if none were found
     n_tried: int  # all choices of up to this many words were tried
 
 
@@ -54,10 +54,10 @@ class _Trials:
     length: int  # occurrences of words in an edited text, at most
     deadline: float
     effects: Array  # (n_words,), what choosing each word adds to the margin, as far as it is known
-    best: Choice | None = None  # the fewest words that reached the goal so far
+    best: WordSet | None = None  # the fewest words that reached the goal so far
     n_tried: int = -1  # all choices of up to this many words were tried
 
-    def margins(self, choices: Sequence[Choice]) -> Array:
+    def margins(self, choices: Sequence[WordSet]) -> Array:
         """Return the margins of choices, (n_choices,); remember the best that reached the goal."""
         batches = [np.zeros(0)]
         size = max(1, _BATCH // max(self.length, 1))
@@ -96,7 +96,7 @@ def fewest_words(
     return WordSearchResult(tuple(order), trials.n_tried)
 
 
-def _exhaustive_search(trials: _Trials) -> Choice | None:
+def _exhaustive_search(trials: _Trials) -> WordSet | None:
     """Return the best of the smallest choices that reach the goal, trying all of a size.
 
     Return None if they are too many; all single words are tried unless the text is very long.
@@ -110,7 +110,7 @@ def _exhaustive_search(trials: _Trials) -> Choice | None:
     size = 0
     while size <= n:
         # 1) All choices of the next size, or of several sizes if they are few.
-        choices: list[Choice] = []
+        choices: list[WordSet] = []
         while size <= n and comb(n, size) <= n_left:
             if choices and size > 1 and len(choices) + comb(n, size) > _MAX_AT_ONCE:
                 break
@@ -131,11 +131,11 @@ def _exhaustive_search(trials: _Trials) -> Choice | None:
     return None
 
 
-def _greedy_search(trials: _Trials) -> Choice | None:
+def _greedy_search(trials: _Trials) -> WordSet | None:
     """Return a choice of the most effective words that reaches the goal, None without one."""
     n = trials.n_words
     effects = trials.effects.copy()
-    chosen: Choice = ()
+    chosen: WordSet = ()
     margin = float(trials.margins([chosen])[0])
     while margin <= REACHED and len(chosen) < n:
         # 1) The effects of the best candidates, now that others are chosen.
@@ -164,19 +164,19 @@ def _greedy_search(trials: _Trials) -> Choice | None:
     return _shortest_prefix(trials)
 
 
-def _shortest_prefix(trials: _Trials) -> Choice | None:
+def _shortest_prefix(trials: _Trials) -> WordSet | None:
     """Return the first words, by their effects, that reach the goal, None if none do."""
     n = trials.n_words
     order = np.argsort(-trials.effects, kind="stable")
     ends = np.unique(np.geomspace(1, n, num=min(n, _CANDIDATES)).round().astype(int))
-    prefixes: list[Choice] = []
+    prefixes: list[WordSet] = []
     for end in ends.tolist():
         prefixes.append(tuple(order[:end].tolist()))
     reached = np.flatnonzero(trials.margins(prefixes) > REACHED)
     return prefixes[reached[0]] if len(reached) else None
 
 
-def _pruned(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
+def _pruned(trials: _Trials, chosen: WordSet) -> tuple[WordSet, Array]:
     """Return a choice without needless words, and the margins without each of its words."""
     while True:
         # 1) The words that can be left out alone.
@@ -190,7 +190,7 @@ def _pruned(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
         # 2) As many of the least needed words as can go together: 1, 2, 4, ...
         order = needless[np.argsort(-margins[needless], kind="stable")]
         words = [chosen[at] for at in order.tolist()]
-        pruned: list[Choice] = []
+        pruned: list[WordSet] = []
         for power in range(len(words).bit_length()):
             left_out = set(words[: 2**power])
             pruned.append(tuple(word for word in chosen if word not in left_out))
@@ -198,7 +198,7 @@ def _pruned(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
         chosen = pruned[last]
 
 
-def _exchanged(trials: _Trials, chosen: Choice, without: Array) -> Choice:
+def _exchanged(trials: _Trials, chosen: WordSet, without: Array) -> WordSet:
     """Return a smaller choice, if exchanging words leads to one.
 
     `without` has the margins without each word of the choice. Two words are exchanged for one, or
@@ -241,11 +241,11 @@ def _exchanged(trials: _Trials, chosen: Choice, without: Array) -> Choice:
 
 
 def _promising(
-    chosen: Choice,
+    chosen: WordSet,
     losses: Sequence[tuple[Any, tuple[int, ...]]],
     others: NDArray[np.intp],
     gains: Array,
-) -> list[Choice]:
+) -> list[WordSet]:
     """Return the choices made by exchanges that promise the highest margins, at most `_SWAPS`.
 
     `losses` are pairs of a loss and the places in the choice that are left for one of the `others`,
@@ -255,7 +255,7 @@ def _promising(
     least_losses = np.array([loss for loss, _ in ranked])
     promised = np.subtract.outer(gains, least_losses)  # (n_others, n_ranked)
     best = np.argsort(-promised, axis=None, kind="stable")[:_SWAPS]
-    choices: list[Choice] = []
+    choices: list[WordSet] = []
     for other, at in zip(*np.unravel_index(best, promised.shape), strict=True):
         _, places = ranked[at]
         kept = np.delete(chosen, places).tolist()

@@ -3,18 +3,15 @@
 ``docs/theory.md`` maps them to the paper.
 """
 
-from ._assumptions import SingleRelevantTokenCheck, check_single_relevant_token
+from ._assumptions import check_single_relevant_token
 from ._classifiers import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
-from ._max_margin import MaxMargin, max_margin_direction, selected_tokens
-from ._one_step_embeddings import OneStepEmbeddings, one_step_embeddings
+from ._max_margin import max_margin_direction, selected_tokens
+from ._one_step_embeddings import one_step_embeddings
 
 __all__ = [
     "AttentionNetworkClassifier",
     "EmbeddingClassifier",
-    "MaxMargin",
     "OneStepClassifier",
-    "OneStepEmbeddings",
-    "SingleRelevantTokenCheck",
     "check_single_relevant_token",
     "max_margin_direction",
     "one_step_embeddings",

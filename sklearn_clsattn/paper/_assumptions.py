@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.fitted import in_the_layout_of
-from .._matrices import row_totals, safe_divide
+from .._matrices import row_sums, safe_divide
 from .._types import Array, Numbers
-from ._input_checks import encoded_documents, listed
+from ..training.forward import in_the_layout_of
+from ._input_checks import encoded_documents
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
 _UNSEEN, _IRRELEVANT, _PARTIAL, _RELEVANT = range(4)
@@ -22,55 +22,15 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SingleRelevantTokenCheck:
-    r"""Whether Assumption 1 holds, and what violates it.
-
-    It is true in an ``if`` statement if the assumption holds. ``print`` shows a summary.
-
-    Attributes
-    ----------
-    holds : bool
-        Whether each document has exactly one completely relevant token and all other tokens are
-        irrelevant.
-    token_kind : ndarray of str of shape (n_tokens,)
-        ``"relevant"``: completely relevant, that is, in documents of only one class;
-        ``"irrelevant"``: importance 0 up to rounding; ``"partial"``: neither, which violates the
-        assumption; ``"unseen"``: in no document.
-    relevant_tokens : boolean CSR array of shape (n_documents, n_tokens)
-        The completely relevant tokens of each document. If the assumption holds, these are the
-        selected tokens (:func:`selected_tokens`) by the theorem.
-    documents_without, documents_with_several : ndarray of int
-        Rows of X with no completely relevant token, and rows with more than one.
-    distance : float
-        Mean distance of the documents from the assumption, from 0 to 1.
-    """
+    """The result of :func:`check_single_relevant_token`, true if the assumption holds."""
 
     holds: bool
     token_kind: NDArray[np.str_]
     relevant_tokens: sp.csr_array
-    documents_without: NDArray[np.int64]
-    documents_with_several: NDArray[np.int64]
     distance: float
 
     def __bool__(self) -> bool:
         return self.holds
-
-    def __str__(self) -> str:
-        found = {
-            "Completely relevant tokens": np.flatnonzero(self.token_kind == "relevant"),
-            "Tokens that are neither relevant nor irrelevant": np.flatnonzero(
-                self.token_kind == "partial"
-            ),
-            "Documents without a completely relevant token": self.documents_without,
-            "Documents with several of them": self.documents_with_several,
-        }
-        lines = [f"Assumption 1 {'holds' if self.holds else 'does not hold'}."]
-        for name, numbers in found.items():
-            line = f"  {name}: {len(numbers)}"
-            if len(numbers):
-                line += f" ({listed(numbers)})"
-            lines.append(line)
-        lines.append(f"  Distance from it: {self.distance:.3f} (0 to 1)")
-        return "\n".join(lines)
 
 
 def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenCheck:
@@ -85,9 +45,21 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
 
     Returns
     -------
-    check : SingleRelevantTokenCheck
-        True in an ``if`` statement if the assumption holds. Otherwise its attributes list the
-        documents and tokens that violate it, and ``print(check)`` summarises them.
+    check : object
+        True in an ``if`` statement if the assumption holds. It has these attributes:
+
+        holds : bool
+            Whether each document has exactly one completely relevant token and all other tokens
+            are irrelevant.
+        token_kind : ndarray of str of shape (n_tokens,)
+            ``"relevant"``: completely relevant, that is, in documents of only one class;
+            ``"irrelevant"``: importance 0 up to rounding; ``"partial"``: neither, which violates
+            the assumption; ``"unseen"``: in no document.
+        relevant_tokens : boolean CSR array of shape (n_documents, n_tokens)
+            The completely relevant tokens of each document. If the assumption holds, these are
+            the selected tokens (:func:`selected_tokens`) by the theorem.
+        distance : float
+            Mean distance of the documents from the assumption, from 0 to 1.
 
     Notes
     -----
@@ -110,26 +82,19 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
     >>> from sklearn_clsattn.paper import check_single_relevant_token
     >>> bool(check_single_relevant_token([[1, 0, 2], [0, 1, 2]], [0, 1]))
     True
-    >>> print(check_single_relevant_token([[1, 0, 2], [0, 0, 1]], [0, 1]))
-    Assumption 1 does not hold.
-      Completely relevant tokens: 1 (0)
-      Tokens that are neither relevant nor irrelevant: 1 (2)
-      Documents without a completely relevant token: 1 (1)
-      Documents with several of them: 0
-      Distance from it: 0.467 (0 to 1)
+    >>> check = check_single_relevant_token([[1, 0, 2], [0, 0, 1]], [0, 1])
+    >>> check.holds, check.token_kind.tolist(), round(check.distance, 3)
+    (False, ['relevant', 'unseen', 'partial'], 0.467)
     """
     documents = encoded_documents(X, y)
     kind = _kinds(documents.shares)
     relevant = in_the_layout_of(documents.X, kind[documents.X.indices] == _RELEVANT)
     relevant.eliminate_zeros()
-    n_relevant = np.diff(relevant.indptr)
-    has_partial = bool((kind == _PARTIAL).any())
+    has_one_each = bool((np.diff(relevant.indptr) == 1).all())
     return SingleRelevantTokenCheck(
-        holds=bool((n_relevant == 1).all()) and not has_partial,
+        holds=has_one_each and _PARTIAL not in kind,
         token_kind=_KINDS[kind],
         relevant_tokens=relevant,
-        documents_without=np.flatnonzero(n_relevant == 0),
-        documents_with_several=np.flatnonzero(n_relevant > 1),
         distance=float(_distances(documents.X, documents.shares).mean()),
     )
 
@@ -153,7 +118,7 @@ def _distances(X: sp.csr_array, shares: Array) -> Array:
     relevance = safe_divide(largest, (n_classes - 1) * totals).clip(min=0)
     # 2) sum over tokens of q D
     rows = X.nonzero()[0]
-    q = X.data / row_totals(X)[rows]
+    q = X.data / row_sums(X.data, X.indptr)[rows]
     D = relevance[X.indices]
     sums = np.bincount(rows, q * D, X.shape[0])
     # 3) with the best relevant token r, for which q (1 - D) takes the place of q D

@@ -3,107 +3,39 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
-from .._docstrings import TEXTS, documented
-from .._pickling import public
 from .._sklearn import Interval, Options, StrOptions
 
 if TYPE_CHECKING:
-    from .._core.documents import Documents
-    from .._core.result import FitResult
+    from ..training.documents import Documents
+    from ..training.result import FitResult
     from ._fitted_network import FittedNetwork
     from ._trainer import FitOptions
-
-SHARED = {
-    "training": """
-fit_intercept : bool, default=True
-    Whether to train intercepts. The paper's model has none.
-attend_cls : bool, default=True
-    Whether ``<cls>`` attends to itself. In the paper it does not.
-early_stopping : bool, default=True
-    Whether to hold out documents, stop when their loss no longer falls, and keep the model with
-    their lowest loss. False trains on all documents until the training loss no longer falls.
-validation_fraction : float, default=0.1
-    Fraction of each class's documents to hold out for early stopping.
-n_iter_no_change : int, default=5
-    Number of iterations without improvement after which training stops.
-{class_weight}
-max_iter : int, default=100
-    Maximum number of iterations: steps or, with mini-batches, epochs.
-tol : float, default=1e-3
-    Without early stopping, training stops when `n_iter_no_change` iterations together lower
-    the training loss by at most this much, in nats per document.
-random_state : int, RandomState instance or None, default=None
-    Draws the start, the mini-batches and the held-out documents.
-{verbose}
-""",
-    "validation": """
-validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
-    Mean loss of the held-out documents, in nats. Only with early stopping.
-""",
-    "class_weight": """
-class_weight : dict, "balanced" or None, default=None
-    Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
-""",
-    "verbose": """
-verbose : int, default=0
-    If positive, print the loss of every `verbose`-th iteration.
-device : str or torch.device, default="cpu"
-    Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
-    Prediction always runs on the CPU, without PyTorch.
-""",
-    "reference": """
-References
-----------
-D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
-Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
-""",
-}
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 AT_LEAST_2 = Interval(Integral, 2, None, closed="left")
-CONSTRAINTS: dict[str, Any] = {
-    "n_layers": [Options(Integral, {1, 2})],
-    "mlp": ["boolean"],
-    "embedding_dim": [AT_LEAST_2, None],
-    "learning_rate": [POSITIVE, None],
-    "solver": [StrOptions({"adam", "sgd"})],
-    "batch_size": [AT_LEAST_1, None],
-    "train_embeddings": ["boolean", StrOptions({"one_step"})],
-    "step_size": [POSITIVE, None],
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "max_iter": [AT_LEAST_1],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "device": "no_validation",  # may be a torch.device; resolve_device checks it
+}
+TRAINING_CONSTRAINTS = SHARED_CONSTRAINTS | {
     "fit_intercept": ["boolean"],
     "attend_cls": ["boolean"],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [AT_LEAST_1],
-    "class_weight": [StrOptions({"balanced"}), dict, None],
-    "max_iter": [AT_LEAST_1],
     "tol": [Interval(Real, 0, None, closed="left")],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-    "device": "no_validation",  # may be a torch.device; resolve_device checks it
 }
-
-Kind = TypeVar("Kind", bound=type)
-
-
-def completed(kind: Kind) -> Kind:
-    """Complete the docstring and the parameter constraints of a classifier.
-
-    Each ``{name}`` in the docstring is replaced by the text of that name in `SHARED`.
-    """
-    estimator: Any = documented(kind, TEXTS | SHARED)
-    constraints = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
-    estimator._parameter_constraints = {
-        name: constraints[name] for name in estimator._get_param_names()
-    }
-    return kind
 
 
 class PaperClassifier(BaseAttentionClassifier):
@@ -122,8 +54,6 @@ class PaperClassifier(BaseAttentionClassifier):
         raise NotImplementedError
 
 
-@public("sklearn_clsattn.paper")
-@completed
 class OneStepClassifier(PaperClassifier):
     r"""One gradient step on the embeddings, then ``<cls>`` alone: the regime of the paper.
 
@@ -136,21 +66,59 @@ class OneStepClassifier(PaperClassifier):
     ----------
     step_size : float, default=None
         Size eta_0 of the gradient step. By default the value of the most important token becomes
-        1, or less for more than two classes and in finite dimensions. A step that is too large or
-        too small to work raises a warning.
+        1, or less for more than two classes and in finite dimensions.
     embedding_dim : int, default=None
         Dimension d of the embeddings: at least 2, and at least 1 + K for K > 2 classes. None is the
         limit of infinitely many dimensions, where nothing is random.
-    {class_weight}
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=1000
         Maximum number of steps along the flow.
     random_state : int, RandomState instance or None, default=None
         Draws E, p and v of finite dimension.
-    {verbose}
+    verbose : int, default=0
+        If positive, print the loss of every `verbose`-th iteration.
+    device : str or torch.device, default="cpu"
+        Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
+        Prediction always runs on the CPU, without PyTorch.
 
     Attributes
     ----------
-    {attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha of each token in the training data, the importance in the paper. One
+        row per class for more than two classes; for two, positive values support ``classes_[1]``.
+    attention_scores_ : ndarray of shape (n_tokens,)
+        Attention scores E.p. A token's attention is proportional to its count times the exponential
+        of its score.
+    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Token values E.v: what a token adds to the decision per unit of attention.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Added to the attention-weighted mean of the values; 0 without intercepts.
+    cls_score_, cls_weight_ : float
+        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
+        value is 0. If it does not attend to itself, these are -inf and 0.
+    cls_embedding_ : ndarray of shape (d,)
+        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
+    output_vector_ : ndarray of shape (d,) or (n_classes, d)
+        The output vector v; one row per class for more than two classes.
+    token_embeddings_ : ndarray of shape (n_tokens, d)
+        The embeddings E after training. Without a dimension, those of least norm that have these
+        scores and values for orthonormal p and v, computed on demand.
+    selected_tokens_ : ndarray of shape (n_selected,)
+        Columns that have the highest attention score in some training document (including ties
+        within 1e-6), most often selected first.
+    selection_counts_ : ndarray of shape (n_selected,)
+        Number of training documents in which each of them is selected.
+    n_iter_ : int
+        Number of iterations, as `max_iter` counts them, at least 1.
+    loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Training loss, in nats per document, at the start and after each iteration.
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the tokens, if X had string names.
     step_size_ : float
         The step size eta_0 used.
     direction_error_ : float
@@ -164,7 +132,10 @@ class OneStepClassifier(PaperClassifier):
     which needs PIQP (``pip install 'sklearn-clsattn[theory]'``). A step along the flow takes from
     three to a thousand evaluations of the gradient (``docs/theory.md``).
 
-    {reference}
+    References
+    ----------
+    D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+    Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 
     Examples
     --------
@@ -180,6 +151,11 @@ class OneStepClassifier(PaperClassifier):
 
     _criterion = "unselected attention"
 
+    _parameter_constraints = SHARED_CONSTRAINTS | {
+        "step_size": [POSITIVE, None],
+        "embedding_dim": [AT_LEAST_2, None],
+    }
+
     def __init__(
         self,
         *,
@@ -191,7 +167,13 @@ class OneStepClassifier(PaperClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self._keep(locals())
+        self.step_size = step_size
+        self.embedding_dim = embedding_dim
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -206,8 +188,6 @@ class OneStepClassifier(PaperClassifier):
         return fit_one_step(documents, self, options)
 
 
-@public("sklearn_clsattn.paper")
-@completed
 class EmbeddingClassifier(PaperClassifier):
     r"""Embeddings, ``<cls>`` and output vectors trained together by Adam or gradient descent.
 
@@ -233,14 +213,76 @@ class EmbeddingClassifier(PaperClassifier):
     step_size : float, default=None
         Size eta_0 of that one step. By default the value of the most important token becomes 1, or
         less for more than two classes.
-    {training}
+    fit_intercept : bool, default=True
+        Whether to train intercepts. The paper's model has none.
+    attend_cls : bool, default=True
+        Whether ``<cls>`` attends to itself. In the paper it does not.
+    early_stopping : bool, default=True
+        Whether to hold out documents, stop when their loss no longer falls, and keep the model with
+        their lowest loss. False trains on all documents until the training loss no longer falls.
+    validation_fraction : float, default=0.1
+        Fraction of each class's documents to hold out for early stopping.
+    n_iter_no_change : int, default=5
+        Number of iterations without improvement after which training stops.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+    max_iter : int, default=100
+        Maximum number of iterations: steps or, with mini-batches, epochs.
+    tol : float, default=1e-3
+        Without early stopping, training stops when `n_iter_no_change` iterations together lower
+        the training loss by at most this much, in nats per document.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start, the mini-batches and the held-out documents.
+    verbose : int, default=0
+        If positive, print the loss of every `verbose`-th iteration.
+    device : str or torch.device, default="cpu"
+        Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
+        Prediction always runs on the CPU, without PyTorch.
 
     Attributes
     ----------
-    {attributes}
-    {validation}
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha of each token in the training data, the importance in the paper. One
+        row per class for more than two classes; for two, positive values support ``classes_[1]``.
+    attention_scores_ : ndarray of shape (n_tokens,)
+        Attention scores E.p. A token's attention is proportional to its count times the exponential
+        of its score.
+    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Token values E.v: what a token adds to the decision per unit of attention.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Added to the attention-weighted mean of the values; 0 without intercepts.
+    cls_score_, cls_weight_ : float
+        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
+        value is 0. If it does not attend to itself, these are -inf and 0.
+    cls_embedding_ : ndarray of shape (d,)
+        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
+    output_vector_ : ndarray of shape (d,) or (n_classes, d)
+        The output vector v; one row per class for more than two classes.
+    token_embeddings_ : ndarray of shape (n_tokens, d)
+        The embeddings E after training. Without a dimension, those of least norm that have these
+        scores and values for orthonormal p and v, computed on demand.
+    selected_tokens_ : ndarray of shape (n_selected,)
+        Columns that have the highest attention score in some training document (including ties
+        within 1e-6), most often selected first.
+    selection_counts_ : ndarray of shape (n_selected,)
+        Number of training documents in which each of them is selected.
+    n_iter_ : int
+        Number of iterations, as `max_iter` counts them, at least 1.
+    loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Training loss, in nats per document, at the start and after each iteration.
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the tokens, if X had string names.
+    validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Mean loss of the held-out documents, in nats. Only with early stopping.
 
-    {reference}
+    References
+    ----------
+    D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+    Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 
     Examples
     --------
@@ -253,6 +295,15 @@ class EmbeddingClassifier(PaperClassifier):
     """
 
     _criterion = "validation loss"
+
+    _parameter_constraints = TRAINING_CONSTRAINTS | {
+        "embedding_dim": [AT_LEAST_2, None],
+        "learning_rate": [POSITIVE, None],
+        "solver": [StrOptions({"adam", "sgd"})],
+        "batch_size": [AT_LEAST_1, None],
+        "train_embeddings": ["boolean", StrOptions({"one_step"})],
+        "step_size": [POSITIVE, None],
+    }
 
     def __init__(
         self,
@@ -275,7 +326,23 @@ class EmbeddingClassifier(PaperClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self._keep(locals())
+        self.embedding_dim = embedding_dim
+        self.learning_rate = learning_rate
+        self.solver = solver
+        self.batch_size = batch_size
+        self.train_embeddings = train_embeddings
+        self.step_size = step_size
+        self.fit_intercept = fit_intercept
+        self.attend_cls = attend_cls
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
 
     def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
         from ._embeddings import fit_embeddings
@@ -283,8 +350,6 @@ class EmbeddingClassifier(PaperClassifier):
         return fit_embeddings(documents, self, options)
 
 
-@public("sklearn_clsattn.paper")
-@completed
 class AttentionNetworkClassifier(PaperClassifier):
     r"""One or two layers of attention, with or without an MLP, trained with mini-batches.
 
@@ -304,12 +369,71 @@ class AttentionNetworkClassifier(PaperClassifier):
         Learning rate of Adam.
     batch_size : int, default=50
         Number of documents in a mini-batch.
-    {training}
+    fit_intercept : bool, default=True
+        Whether to train intercepts. The paper's model has none.
+    attend_cls : bool, default=True
+        Whether ``<cls>`` attends to itself. In the paper it does not.
+    early_stopping : bool, default=True
+        Whether to hold out documents, stop when their loss no longer falls, and keep the model with
+        their lowest loss. False trains on all documents until the training loss no longer falls.
+    validation_fraction : float, default=0.1
+        Fraction of each class's documents to hold out for early stopping.
+    n_iter_no_change : int, default=5
+        Number of iterations without improvement after which training stops.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+    max_iter : int, default=100
+        Maximum number of iterations: steps or, with mini-batches, epochs.
+    tol : float, default=1e-3
+        Without early stopping, training stops when `n_iter_no_change` iterations together lower
+        the training loss by at most this much, in nats per document.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start, the mini-batches and the held-out documents.
+    verbose : int, default=0
+        If positive, print the loss of every `verbose`-th iteration.
+    device : str or torch.device, default="cpu"
+        Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
+        Prediction always runs on the CPU, without PyTorch.
 
     Attributes
     ----------
-    {attributes}
-    {validation}
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha of each token in the training data, the importance in the paper. One
+        row per class for more than two classes; for two, positive values support ``classes_[1]``.
+    attention_scores_ : ndarray of shape (n_tokens,)
+        Attention scores E.p. A token's attention is proportional to its count times the exponential
+        of its score.
+    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Token values E.v: what a token adds to the decision per unit of attention.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Added to the attention-weighted mean of the values; 0 without intercepts.
+    cls_score_, cls_weight_ : float
+        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
+        value is 0. If it does not attend to itself, these are -inf and 0.
+    cls_embedding_ : ndarray of shape (d,)
+        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
+    output_vector_ : ndarray of shape (d,) or (n_classes, d)
+        The output vector v; one row per class for more than two classes.
+    token_embeddings_ : ndarray of shape (n_tokens, d)
+        The embeddings E after training. Without a dimension, those of least norm that have these
+        scores and values for orthonormal p and v, computed on demand.
+    selected_tokens_ : ndarray of shape (n_selected,)
+        Columns that have the highest attention score in some training document (including ties
+        within 1e-6), most often selected first.
+    selection_counts_ : ndarray of shape (n_selected,)
+        Number of training documents in which each of them is selected.
+    n_iter_ : int
+        Number of iterations, as `max_iter` counts them, at least 1.
+    loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Training loss, in nats per document, at the start and after each iteration.
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the tokens, if X had string names.
+    validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
+        Mean loss of the held-out documents, in nats. Only with early stopping.
 
     Notes
     -----
@@ -317,7 +441,10 @@ class AttentionNetworkClassifier(PaperClassifier):
     of the tokens that it attends to. With the MLP, `token_values_` are only a diagnostic, and
     :meth:`contributions` raises a ValueError.
 
-    {reference}
+    References
+    ----------
+    D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+    Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 
     Examples
     --------
@@ -335,7 +462,9 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     _network: FittedNetwork
 
-    _parameter_constraints = {  # no None
+    _parameter_constraints = TRAINING_CONSTRAINTS | {
+        "n_layers": [Options(Integral, {1, 2})],
+        "mlp": ["boolean"],
         "embedding_dim": [AT_LEAST_2],
         "learning_rate": [POSITIVE],
         "batch_size": [AT_LEAST_1],
@@ -361,7 +490,22 @@ class AttentionNetworkClassifier(PaperClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self._keep(locals())
+        self.n_layers = n_layers
+        self.mlp = mlp
+        self.embedding_dim = embedding_dim
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.fit_intercept = fit_intercept
+        self.attend_cls = attend_cls
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
 
     def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
         from ._network import fit_network
@@ -369,6 +513,7 @@ class AttentionNetworkClassifier(PaperClassifier):
         return fit_network(documents, self, options)
 
     def _model(self) -> FittedNetwork:
+        check_is_fitted(self)
         return self._network
 
     def _model_attributes(self, model: Any, entry_scale: float | None) -> dict[str, Any]:

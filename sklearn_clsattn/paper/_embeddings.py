@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._core.documents import Documents
-from .._core.fitted import FittedAttention, StoredEmbeddings
-from .._core.loss import AttentionLoss
-from .._core.output_loss import output_loss
-from .._core.products import TokenBag, to_array
-from .._core.result import FitResult
+from ..training.documents import Documents
+from ..training.forward import FittedAttention, StoredEmbeddings
+from ..training.loss import AttentionLoss
+from ..training.products import to_array
+from ..training.result import FitResult
 from ._one_step_embeddings import default_step_size
 from ._random_start import draw_embeddings, take_one_step
 from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
@@ -32,11 +31,11 @@ from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, 
 ADAM_ON_EMBEDDINGS = 1e-3, 1e-8
 ADAM_ON_SCORES = 0.036, 4.5e-7
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
-CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
+CLS_PENALTY = 1.0  # on the score of <cls>, as in ClsAttentionClassifier
 
 
 class TokenModel(torch.nn.Module):
-    """Base of models whose loss is a function of the token matrix (:mod:`.._core.loss`).
+    """Base of models whose loss is a function of the token matrix (:mod:`..training.loss`).
 
     `forward` returns this matrix, (n_tokens + 1, 1 + n_outputs). `last_row` is the start of its
     last row, the score of ``<cls>`` and the intercepts. A batch is the sum of its documents'
@@ -49,16 +48,17 @@ class TokenModel(torch.nn.Module):
         super().__init__()
         self.cls_weight = cls_weight
         self.fit_intercept = fit_intercept
-        self.n_outputs = len(last_row) - 1
         self.dtype = dtype
         self.device = last_row.device
 
     def make_batch(self, documents: LabelledDocuments) -> AttentionLoss:
         """Return the sum of the losses of documents."""
         return AttentionLoss(
-            TokenBag(documents.X, dtype=self.dtype, device=self.device),
-            output_loss(documents.targets, documents.weights, self.device),
-            self.n_outputs,
+            documents.bags,
+            documents.targets,
+            documents.weights,
+            dtype=self.dtype,
+            device=self.device,
             cls_weight=self.cls_weight,
         )
 

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from .._core.fitted import FittedAttention, in_the_layout_of, most_probable
+from .._bags import Bags
 from .._types import Array, Numbers
+from ..training.forward import FittedAttention, in_the_layout_of
 
 AnyPrecision = NDArray[np.floating[Any]]
 
@@ -42,14 +43,14 @@ class FittedNetwork(FittedAttention):
 
     layers: dict[str, AnyPrecision] = field(default_factory=dict)
 
-    def outputs(self, X: Any) -> Array:
-        """Return the decision values f, (n_documents, n_outputs), of a CSR matrix."""
+    def outputs(self, bags: Bags) -> Array:
+        """Return the decision values f of bags, (n_documents, n_outputs)."""
         if not self.layers:
-            return super().outputs(X)
+            return super().outputs(bags)
         # 1) attention pools embeddings for the MLP, and else values
         vectors = self._embedding_matrix().astype(np.float64) if self.mlp else self.values
-        pooled = np.zeros((X.shape[0], vectors.shape[1]))
-        for document in self._documents(sp.csr_array(X), vectors):
+        pooled = np.zeros((len(bags), vectors.shape[1]))
+        for document in self._documents(bags.units, vectors):
             pooled[document.row] = document.pooling @ document.states
         # 2) the hidden layer
         if self.mlp:
@@ -60,10 +61,6 @@ class FittedNetwork(FittedAttention):
             hidden = np.maximum(pooled @ weights.T + bias, 0)
             pooled = hidden @ (self.embeddings.output_vectors @ output).T
         return pooled + self.intercept
-
-    def most_probable(self, X: Any) -> NDArray[np.intp]:
-        """Return the number of every document's most probable class."""
-        return most_probable(self.outputs(X))
 
     def attention(self, X: Any) -> sp.csr_array:
         """Return the weights with which ``<cls>`` pools, in the layout of the CSR matrix `X`."""

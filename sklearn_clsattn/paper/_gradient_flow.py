@@ -15,20 +15,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.documents import Documents
-from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
-from .._core.products import to_array
-from .._core.result import FitResult, OnIteration
-from .._matrices import row_totals, safe_divide
+from .._matrices import row_sums, safe_divide
 from .._types import Array
+from ..training.documents import Documents
+from ..training.forward import FittedAttention, StoredEmbeddings, in_the_layout_of
+from ..training.products import to_array
+from ..training.result import FitResult, OnIteration
 from ._exponential import ExponentialIntegrator
-from ._max_margin import MaxMargin, import_piqp, max_margin_direction
+from ._max_margin import MaxMargin, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._random_start import draw_embeddings, take_one_step
 from ._selective import SelectiveGradient, SelectiveObjective
 from ._trainer import FitOptions
 
-LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
 # Largest local error of a score in a step along the flow, relative to one more than its size.
 TOLERANCE = 1e-3
 # The selection has settled once it has not changed while scores moved by so much in all ...
@@ -36,25 +35,19 @@ PATIENCE = 300.0
 UNSELECTED_ATTENTION = 0.01  # ... and no document pays more attention to unselected tokens.
 # About the largest change of a score in one step along the flow.
 LARGEST_CHANGE = 10.0
-BALANCED = 1e-5  # speed of the fastest score at which gradient flow has all but come to rest
+RESTING = 1e-5  # speed of the fastest score at which gradient flow has all but come to rest
 NOT_CERTIFIED = 2.0  # 1 less a cosine is never more than this
 
 # Why training has not converged, by the status it ended with.
 _NOT_CONVERGED = {
-    "selection": (
-        "Training of p stopped at max_iter={max_iter} before the selected tokens settled "
-        "({changes}), so p has no limit yet and Theorem 4.3 does not apply. Increase max_iter. On "
-        "real text the selection may never settle: use ClsAttentionClassifier for prediction."
+    "moving": (
+        "Training of p stopped at max_iter before the selected tokens settled, so p has no limit "
+        "yet and Theorem 4.3 does not apply. On real text the selection may never settle."
     ),
-    "balanced": (
-        "Gradient flow on p has almost stopped, because documents that favour different tokens "
-        "balance each other. So the selected tokens have not settled and Theorem 4.3 does not "
-        "apply. Use ClsAttentionClassifier for prediction."
-    ),
-    "direction": "The direction of p is not certified to be the max-margin direction: {reason}",
-    "no_gradient": (
-        "The gradient of p is 0, because in each document all tokens have the same value. Use "
-        "documents with tokens of different importance, or increase step_size."
+    "resting": (
+        "Gradient flow on p has almost stopped before the selected tokens settled, so Theorem 4.3 "
+        "does not apply: documents that favour different tokens balance each other, or all tokens "
+        "of a document have the same value."
     ),
 }
 
@@ -137,49 +130,44 @@ def fit_one_step(documents: Documents, classifier: Any, options: FitOptions) -> 
 
     `options.on_iteration` gets the largest attention of a document to unselected tokens.
     """
-    import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
         documents = documents.rows(np.flatnonzero(documents.weights))
     importance = documents.statistics.importance
-    default = default_step_size(importance, classifier.embedding_dim)
-    step_size = default if classifier.step_size is None else classifier.step_size
+    step_size = classifier.step_size
+    if step_size is None:
+        step_size = default_step_size(importance, classifier.embedding_dim)
 
     # 1) one step on E
     tokens = _after_one_step(documents, step_size, classifier.embedding_dim, options)
     # 2) gradient flow on p
     in_double = documents.attention_loss(np.float64, options.device)
-    objective = SelectiveObjective(documents.X, in_double, tokens.values)
+    X = documents.bags.units
+    objective = SelectiveObjective(X, in_double, tokens.values)
     flow = gradient_flow(objective, tokens.E, tokens.scores)
     end = _follow(flow, objective, classifier.max_iter, options.on_iteration)
     scores, coefficients = flow.y
     model = tokens.model(to_array(scores), tokens.cls_embedding(coefficients))
     # 3) its limit, by Theorem 4.3
-    status = end.status
-    reason = ""
     direction_error = NOT_CERTIFIED
-    if status == "converged":
-        is_selected = np.zeros(len(documents.X.data), dtype=bool)
+    warning = _NOT_CONVERGED.get(end.status, "")
+    if not warning:
+        is_selected = np.zeros(len(X.data), dtype=bool)
         is_selected[objective.entries[end.selected]] = True
-        selected = in_the_layout_of(documents.X, is_selected)
+        selected = in_the_layout_of(X, is_selected)
         try:
-            limit = max_margin_direction(tokens.embeddings(), documents.X, selected)
-        except (ValueError, RuntimeError) as failure:
-            status = "direction"
-            reason = str(failure)
+            limit = max_margin_direction(tokens.embeddings(), X, selected)
+        except ValueError as failure:
+            warning = f"The direction of p is not certified to be the max-margin one: {failure}"
         else:
             direction_error = limit.duality_gap
             if np.isfinite(limit.margin):  # otherwise any direction is a solution
-                model = _model_along(limit, tokens, documents.X, is_selected)
-    convergence_message = _NOT_CONVERGED.get(status, "").format(
-        max_iter=classifier.max_iter, changes=end.changes, reason=reason
-    )
+                model = _model_along(limit, tokens, X, is_selected)
     return FitResult(
         model=model,
         loss_curve=end.losses,
-        n_iter=end.n_iter,
+        n_iter=len(end.losses) - 1,
         attributes={"step_size_": float(step_size), "direction_error_": direction_error},
-        convergence_message=convergence_message,
-        other_message=_step_size_warning(step_size, default, importance, classifier.embedding_dim),
+        convergence_message=warning,
     )
 
 
@@ -208,30 +196,14 @@ def _after_one_step(
 class FlowEnd:
     """Where gradient flow was stopped.
 
-    status : "converged", or why not, a key of `_NOT_CONVERGED`
+    status : "settled", or why not, a key of `_NOT_CONVERGED`
     losses : mean loss at the start and after each step
     selected : (n_entries,), whether an entry's token is selected
-    n_changes : number of steps in which the selection changed
-    distance : how far scores moved since
     """
 
     status: str
     losses: list[float]
     selected: NDArray[np.bool_]
-    n_changes: int
-    distance: float
-
-    @property
-    def n_iter(self) -> int:
-        """Number of steps along the flow."""
-        return len(self.losses) - 1
-
-    @property
-    def changes(self) -> str:
-        """How the selection has not settled, in words."""
-        if self.distance >= PATIENCE:
-            return "some document still attends to others"
-        return f"they changed in {self.n_changes} of {self.n_iter} steps"
 
 
 def _follow(
@@ -243,35 +215,25 @@ def _follow(
     """Follow gradient flow until the selected tokens have settled, or cannot settle."""
     losses: list[float] = []
     previous: NDArray[np.bool_] | None = None
-    n_changes = 0
-    distance = 0.0
-    status = ""
-    while not status:
+    distance = 0.0  # of scores since the selection last changed
+    while True:
         # 1) the selection
         selected, unselected_attention = objective.selection(flow.y[0])
         if previous is not None and (selected != previous).any():
-            n_changes += 1
             distance = 0.0
         previous = selected
         n_iter = len(losses)
         losses.append(flow.point.loss)
         on_iteration(n_iter, flow.point.loss, unselected_attention)
         # 2) the stopping rule
-        if flow.point.log_size == -math.inf:
-            status = "no_gradient"
-        elif distance >= PATIENCE and unselected_attention <= UNSELECTED_ATTENTION:
-            status = "converged"
-        elif flow.speed <= BALANCED:
-            status = "balanced"
-        elif n_iter >= max_iter:
-            status = "selection"
-        else:
-            # 3) a step along the flow
-            change = flow.step()
-            distance += change
-            if not change > 0:
-                status = "no_gradient"
-    return FlowEnd(status, losses, selected, n_changes, distance)
+        if distance >= PATIENCE and unselected_attention <= UNSELECTED_ATTENTION:
+            return FlowEnd("settled", losses, selected)
+        if flow.speed <= RESTING:
+            return FlowEnd("resting", losses, selected)
+        if n_iter >= max_iter:
+            return FlowEnd("moving", losses, selected)
+        # 3) a step along the flow
+        distance += flow.step()
 
 
 def _model_along(
@@ -279,30 +241,10 @@ def _model_along(
 ) -> FittedAttention:
     """Return the model with p along the max-margin direction, so long that selection is sharp."""
     # 1) the largest ratio of the weights of unselected and of selected tokens in a document
-    on_selected = row_totals(in_the_layout_of(X, X.data * is_selected))
-    on_others = row_totals(in_the_layout_of(X, X.data * ~is_selected))
+    on_selected = row_sums(X.data * is_selected, X.indptr)
+    on_others = row_sums(X.data * ~is_selected, X.indptr)
     ratio = float(safe_divide(on_others, on_selected).max(initial=0.0))
     # 2) the margin that leaves UNSELECTED_ATTENTION to the unselected ones
     odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
     length = math.log(max(ratio * odds, math.e))
     return tokens.model(limit.scores * length, limit.direction * length)
-
-
-def _step_size_warning(
-    step_size: float, default: float, importance: Array, dimension: int | None
-) -> str:
-    """Return the warning about a step size, "" if none."""
-    per_step = shifts_per_step(importance)
-    largest = float(np.abs(per_step).max(initial=0.0))
-    value = step_size * largest
-    noise = math.sqrt(2 * math.log(max(len(per_step), 2)) / (dimension or math.inf))
-    if not largest or noise <= value <= LARGEST_VALUE:
-        return ""
-    reason = f"above {LARGEST_VALUE:g} the logistic loss saturates, and training takes longer"
-    if value < noise:
-        reason = f"importance is drowned by the noise of {dimension} dimensions, {noise:.2g}"
-    return (
-        f"step_size={step_size:.3g} makes token values of up to {value:.2g}: {reason}. Use "
-        f"{noise / largest:.3g} to {LARGEST_VALUE / largest:.3g}, or more dimensions; "
-        f"step_size=None is {default:.3g} here."
-    )

@@ -21,17 +21,17 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .._core.fitted import StoredEmbeddings
-from .._core.output_loss import target_array
-from .._core.products import to_array
 from .._types import Numbers
+from ..training.forward import StoredEmbeddings
+from ..training.output_loss import target_array
+from ..training.products import to_array
 from ._fitted_network import FittedNetwork
 from ._random_start import draw_embeddings
 from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
 
 if TYPE_CHECKING:
-    from .._core.documents import Documents
-    from .._core.result import FitResult
+    from ..training.documents import Documents
+    from ..training.result import FitResult
 
 # A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
@@ -182,7 +182,7 @@ class AttentionNetwork(torch.nn.Module):
     def make_batch(self, documents: LabelledDocuments) -> NetworkBatch:
         """Return documents as the network reads them, with their targets and weights."""
         device = self.E.device
-        padded = pad_documents(documents.X, self.E.dtype, device)
+        padded = pad_documents(documents.bags.units, self.E.dtype, device)
         targets = target_array(documents.targets[padded.order])
         weights = documents.weights[padded.order]
         return NetworkBatch(
@@ -192,13 +192,13 @@ class AttentionNetwork(torch.nn.Module):
     def evaluation_batches(self, documents: LabelledDocuments) -> Iterator[NetworkBatch]:
         """Yield documents of positive weight, those of similar length together."""
         present = np.flatnonzero(documents.weights)
-        lengths = np.diff(documents.X.indptr)[present]
+        lengths = np.diff(documents.bags.units.indptr)[present]
         rows = present[np.argsort(lengths, kind="stable")]
         for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
             yield self.make_batch(documents[rows[first : first + _DOCUMENTS_AT_ONCE]])
 
     def backward(self, batch: NetworkBatch, weight: float) -> float:
-        """Add the gradients of the loss, divided by a weight; return this loss."""
+        """Set the gradients of the loss, divided by a weight; return this loss."""
         loss = self._loss(batch) / weight
         loss.backward()
         return float(loss.detach())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 
+from .._bags import Bags
+from .._importance import signed_frequency
 from .._types import Array
-from ._input_checks import EncodedDocuments, encoded_documents, listed
+from ._input_checks import EncodedDocuments, encoded_documents
 
 # Largest spectral norm of the shifts that the default step makes, for more than two classes and in
 # finite dimensions: below the gap in which the flow selects one class's relevant tokens only.
@@ -22,47 +23,17 @@ FINITE_SPECTRAL_NORM = 1.4
 
 @dataclass(frozen=True, eq=False)
 class OneStepEmbeddings:
-    r"""Embeddings after one full-batch gradient step, with the prediction of Lemma 4.1.
-
-    `n_outputs` is 1 for two classes and K for K > 2. In the limit of infinitely many dimensions
-    d is n_tokens + n_outputs: the basis is the rows of :math:`E^0` and the output vectors.
-
-    Attributes
-    ----------
-    embeddings : {ndarray, csr_array} of shape (n_tokens, d)
-        :math:`E^1`; in the limit the sparse matrix [I | S].
-    initial_embeddings : {ndarray, csr_array} of shape (n_tokens, d)
-        :math:`E^0`; in the limit the sparse matrix [I | 0].
-    cls_embedding : ndarray of shape (d,)
-        :math:`p^0`. In the limit its products with embeddings and output vectors vanish: it is 0.
-    output_vectors : ndarray of shape (n_outputs, d)
-        The :math:`v_k`, orthonormal.
-    importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha; for two classes, positive values support the last class in order.
-    shifts : ndarray of shape (n_tokens, n_outputs)
-        S, the change along the output vectors according to Lemma 4.1:
-        :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
-    step_size : float
-        :math:`\eta_0`.
-    """
+    """The result of :func:`one_step_embeddings`."""
 
     embeddings: Any
     initial_embeddings: Any
     cls_embedding: Array
     output_vectors: Array
-    importance: Array
     shifts: Array
     step_size: float
 
     def lemma_error(self) -> Array:
-        r"""Return the distance of each token's step from Lemma 4.1, in units of the step.
-
-        Returns
-        -------
-        error : ndarray of shape (n_tokens,)
-            The norm of :math:`E^1_s - E^0_s - \sum_k S_{sk} v_k`, divided by :math:`\eta_0`: of
-            the order :math:`d^{-1/2}`, and 0 in the limit.
-        """
+        """Return the distance of each token's step from Lemma 4.1, (n_tokens,)."""
         if sp.issparse(self.embeddings):
             return np.zeros(len(self.shifts))
         rest = self.embeddings - self.initial_embeddings
@@ -96,8 +67,30 @@ def one_step_embeddings(
 
     Returns
     -------
-    result : OneStepEmbeddings
-        :math:`E^1` with :math:`E^0`, :math:`p^0`, v, and the prediction of Lemma 4.1.
+    result : object
+        It has these attributes, where `n_outputs` is 1 for two classes and K for K > 2. In the
+        limit d is n_tokens + n_outputs: the basis is the rows of :math:`E^0` and the output
+        vectors.
+
+        embeddings : {ndarray, csr_array} of shape (n_tokens, d)
+            :math:`E^1`; in the limit the sparse matrix [I | S].
+        initial_embeddings : {ndarray, csr_array} of shape (n_tokens, d)
+            :math:`E^0`; in the limit the sparse matrix [I | 0].
+        cls_embedding : ndarray of shape (d,)
+            :math:`p^0`. In the limit its products with embeddings and output vectors vanish: it
+            is 0.
+        output_vectors : ndarray of shape (n_outputs, d)
+            The :math:`v_k`, orthonormal.
+        shifts : ndarray of shape (n_tokens, n_outputs)
+            S, the change along the output vectors according to Lemma 4.1:
+            :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K,
+            with the signed frequency alpha.
+        step_size : float
+            :math:`\eta_0`.
+        lemma_error() : ndarray of shape (n_tokens,)
+            The distance of each token's step from the lemma, in units of the step: the norm of
+            :math:`E^1_s - E^0_s - \sum_k S_{sk} v_k`, divided by :math:`\eta_0`. It is of the order
+            :math:`d^{-1/2}`, and 0 in the limit.
 
     Notes
     -----
@@ -116,8 +109,10 @@ def one_step_embeddings(
     >>> from sklearn_clsattn.paper import one_step_embeddings
     >>> X, y = [[1, 0, 2], [0, 1, 2]], ["bad", "good"]
     >>> step = one_step_embeddings(X, y, step_size=6, embedding_dim=4096, random_state=0)
-    >>> step.importance.round(3)
-    array([-0.167,  0.167,  0.   ])
+    >>> step.shifts.round(3)
+    array([[-0.5],
+           [ 0.5],
+           [ 0. ]])
     >>> bool(step.lemma_error().max() < 0.02)
     True
     >>> one_step_embeddings(X, y, step_size=6).embeddings.toarray()
@@ -125,28 +120,18 @@ def one_step_embeddings(
            [ 0. ,  1. ,  0. ,  0.5],
            [ 0. ,  0. ,  1. ,  0. ]])
     """
-    largest = np.finfo(np.float64).max
-    check_scalar(
-        step_size, "step_size", Real, min_val=0, max_val=largest, include_boundaries="right"
-    )
-    if embedding_dim is not None:
-        check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
     documents = encoded_documents(X, y)
-    if len(empty := np.flatnonzero(np.diff(documents.X.indptr) == 0)):
-        raise ValueError(
-            f"Each document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
-            "remove these rows."
-        )
-    step_size = float(step_size)
+    sizes = documents.targets.class_sums(np.ones(len(documents.targets)))
+    importance = signed_frequency(documents.shares, sizes)
+    shifts = step_size * shifts_per_step(importance)
     if embedding_dim is None:
-        return _limit_of_one_step(documents, step_size)
+        return _limit_of_one_step(shifts, step_size)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    return _one_step(documents, step_size, int(embedding_dim), seed)
+    return _one_step(documents, shifts, step_size, embedding_dim, seed)
 
 
-def _limit_of_one_step(documents: EncodedDocuments, step_size: float) -> OneStepEmbeddings:
+def _limit_of_one_step(shifts: Array, step_size: float) -> OneStepEmbeddings:
     """Return the embeddings after one step in infinitely many dimensions."""
-    shifts = step_size * shifts_per_step(documents.importance)
     n_tokens, n_outputs = shifts.shape
     width = n_tokens + n_outputs
     return OneStepEmbeddings(
@@ -154,32 +139,29 @@ def _limit_of_one_step(documents: EncodedDocuments, step_size: float) -> OneStep
         initial_embeddings=sp.eye_array(n_tokens, width, format="csr"),
         cls_embedding=np.zeros(width),
         output_vectors=np.eye(n_outputs, width, k=n_tokens),
-        importance=documents.importance,
         shifts=shifts,
         step_size=step_size,
     )
 
 
 def _one_step(
-    documents: EncodedDocuments, step_size: float, embedding_dim: int, seed: int
+    documents: EncodedDocuments, shifts: Array, step_size: float, embedding_dim: int, seed: int
 ) -> OneStepEmbeddings:
     """Return the embeddings after one step from a random start."""
-    from .._core.documents import Documents  # needs PyTorch, which nothing else here does
+    from ..training.documents import Documents  # needs PyTorch, which nothing else here does
     from ._random_start import draw_embeddings, take_one_step
 
-    shifts = step_size * shifts_per_step(documents.importance)
     n_tokens, n_outputs = shifts.shape
     E, p, v = draw_embeddings(n_tokens, n_outputs, embedding_dim, seed=seed)
     initial_embeddings = E.numpy().copy()
     weights = np.ones(len(documents.targets))
-    trained_on = Documents.from_arrays(documents.X, documents.targets, weights)
+    trained_on = Documents(Bags(documents.X), documents.targets, weights)
     take_one_step(trained_on.attention_loss(np.float64, "cpu"), E, p, v, step_size)
     return OneStepEmbeddings(
         embeddings=E.numpy(),
         initial_embeddings=initial_embeddings,
         cls_embedding=p.numpy().copy(),
         output_vectors=v.numpy().copy(),
-        importance=documents.importance,
         shifts=shifts,
         step_size=step_size,
     )

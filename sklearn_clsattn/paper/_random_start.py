@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from .._core.loss import AttentionLoss
+    from ..training.loss import AttentionLoss
 
 _ROWS_AT_ONCE = 1024
 
@@ -61,8 +61,3 @@ def take_one_step(
     _, gradient = loss(matrix)
     factors = gradient[:-1].div_(loss.total_weight)
     E.addmm_(factors.mul_(-step_size), directions)
-    if not bool(torch.isfinite(E).all()):
-        raise ValueError(
-            f"step_size={step_size:.3g} makes embeddings infinite: choose a smaller step_size, or "
-            "use the default, None."
-        )

@@ -33,18 +33,15 @@ direction is right even where its length is below the smallest number.
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.fitted import SELECTION_TOLERANCE
-from .._core.loss import AttentionLoss
-from .._core.threads import in_threads
-from .._matrices import BLOCK_ENTRIES
 from .._types import Array, Numbers
+from ..training.forward import SELECTION_TOLERANCE
+from ..training.loss import AttentionLoss
 
 # Products have lost their digits where the size is smaller, relative to its largest value ...
 _LEAST_SPREAD = 1e-7
@@ -64,7 +61,7 @@ class SelectiveGradient:
 class SelectiveObjective:
     """The mean loss, without ``<cls>``, as a function of the scores, with values fixed.
 
-    `X` is CSR (n_documents, n_tokens), and `loss` that of its documents, with a bag in double
+    `X` is CSR (n_documents, n_tokens), and `loss` that of its documents, in double
     precision; `values` are (n_tokens, n_outputs), on the device that computes. `entries` are the
     positions of the positive entries in the data of `X`, and `is_spread` is whether attention has
     been spread out so far.
@@ -98,8 +95,6 @@ class SelectiveObjective:
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss and gradient at `scores`, in float64."""
         scores = scores.to(torch.float64)
-        if torch.isnan(scores).any():
-            raise FloatingPointError("a score is not a number")
         if self.is_spread:
             gradient = self._by_products(scores)
             if gradient is not None:
@@ -116,12 +111,12 @@ class SelectiveObjective:
 
     def _by_products(self, scores: torch.Tensor) -> SelectiveGradient | None:
         """Return loss and gradient by sparse products; None where they would lose digits."""
-        bag = self._loss.bag
+        products = self._loss.products
         n_outputs = self.values.shape[1]
         total_weight = self._loss.total_weight
         # 1) documents' mass, their outputs f and their means of squared values
         weights = torch.exp(scores - scores.max())
-        sums = bag.sum_over_tokens(self._powers * weights[:, None])
+        sums = products.sum_over_tokens(self._powers * weights[:, None])
         mass = sums[:, :1] + self._is_empty[:, None]
         if not float(mass.min()) > _LEAST_MASS:
             return None
@@ -136,7 +131,7 @@ class SelectiveObjective:
             return None
         # 3) the sums over documents of g and of g f, and with them the gradient
         attended = (slopes * outputs).sum(dim=1, keepdim=True)
-        by_token = bag.sum_over_documents(torch.cat([slopes, attended], dim=1) / mass)
+        by_token = products.sum_over_documents(torch.cat([slopes, attended], dim=1) / mass)
         gradient = (self.values * by_token[:, :-1]).sum(dim=1)
         gradient -= by_token[:, -1]
         gradient *= weights
@@ -213,68 +208,29 @@ class SelectiveObjective:
         return per_document.index_select(0, self.documents)
 
 
-class _Block(NamedTuple):
-    """Entries of some documents, of which each has one.
-
-    entries : the block's entries
-    starts : (n_documents,), the first entry of each document, within the block
-    lengths : (n_documents,), the number of entries of each document
-    """
-
-    entries: slice
-    starts: Numbers
-    lengths: Numbers
-
-
 class _Selection:
-    """The selected entries as a function of the scores, block by block.
+    """The selected entries as a function of the scores.
 
-    `documents` and `tokens` of the entries are (n_entries,), and so are the logarithms of their
-    weights.
+    `documents` of the entries, ascending, their `tokens` and the logarithms of their weights are
+    (n_entries,).
     """
 
     def __init__(self, documents: Numbers, tokens: NDArray[Any], log_weights: Array) -> None:
         self.tokens = tokens
         self.log_weights = log_weights
-        self.blocks = _blocks(np.bincount(documents))
+        _, self.starts, self.lengths = np.unique(documents, return_index=True, return_counts=True)
 
     def __call__(self, scores: Array) -> tuple[NDArray[np.bool_], float]:
         """Return whether each entry is selected, and the largest attention on others."""
-        is_selected = np.empty(len(self.tokens), dtype=bool)
-
-        def attention_on_others(block: _Block) -> float:
-            # 1) scores relative to the document's highest, and the flags
-            entries, starts, lengths = block
-            relative = scores[self.tokens[entries]]
-            highest = np.maximum.reduceat(relative, starts)
-            relative -= np.repeat(highest, lengths)
-            np.greater_equal(relative, -SELECTION_TOLERANCE, out=is_selected[entries])
-            # 2) attention, in the same memory
-            relative += self.log_weights[entries]
-            attention = np.exp(relative, out=relative)
-            mass = np.add.reduceat(attention, starts)
-            attention[is_selected[entries]] = 0.0
-            others = np.add.reduceat(attention, starts)
-            return float((others / mass).max())
-
-        largest = max(in_threads(attention_on_others, self.blocks), default=0.0)
-        return is_selected, largest
-
-
-def _blocks(lengths: Numbers) -> list[_Block]:
-    """Return blocks of some `BLOCK_ENTRIES` entries; `lengths` are (n_documents,), perhaps 0."""
-    lengths = lengths[lengths > 0]
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    n_entries = int(lengths.sum())
-    bounds = np.searchsorted(ends, range(0, n_entries, BLOCK_ENTRIES))
-    blocks = []
-    for start, stop in pairwise([*bounds, len(lengths)]):
-        first = starts[start]
-        block = _Block(
-            entries=slice(first, ends[stop - 1]),
-            starts=starts[start:stop] - first,
-            lengths=lengths[start:stop],
-        )
-        blocks.append(block)
-    return blocks
+        # 1) scores relative to the document's highest
+        relative = scores[self.tokens]
+        highest = np.maximum.reduceat(relative, self.starts)
+        relative -= np.repeat(highest, self.lengths)
+        is_selected = relative >= -SELECTION_TOLERANCE
+        # 2) attention, in the same memory
+        relative += self.log_weights
+        attention = np.exp(relative, out=relative)
+        mass = np.add.reduceat(attention, self.starts)
+        attention[is_selected] = 0.0
+        others = np.add.reduceat(attention, self.starts)
+        return is_selected, float((others / mass).max(initial=0.0))

@@ -1,6 +1,6 @@
 """Training of a PyTorch module by steps of an optimizer, until a loss no longer falls.
 
-:func:`train` is the only training loop of this package. It makes steps on all documents or on
+:func:`train` is the training loop of the PyTorch modules. It makes steps on all documents or on
 mini-batches, watches the loss of the documents held out, and stops. Of a module it knows the
 methods of :class:`Trainable` alone.
 """
@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from .._core.result import FitResult, OnIteration
+from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
+from ..training.result import FitResult, OnIteration
 
 if TYPE_CHECKING:
-    from .._core.documents import Documents
-    from .._core.fitted import FittedAttention
+    from ..training.documents import Documents
+    from ..training.forward import FittedAttention
+
+_NOT_CONVERGED = (
+    "Training stopped at max_iter while the loss was still improving. Increase max_iter or "
+    "learning_rate."
+)
 
 
 @dataclass(frozen=True)
@@ -45,28 +51,17 @@ class FitOptions:
         return torch.float32 if self.dtype == np.float32 else torch.float64
 
 
-class TrainingParameters(Protocol):
-    """The parameters of a classifier that the trainer reads."""
-
-    batch_size: int | None
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    max_iter: int
-    tol: float
-
-
 @dataclass(frozen=True)
 class LabelledDocuments:
-    """Documents in memory: CSR (n_documents, n_tokens), their targets and weights."""
+    """Documents without statistics: their bags, targets and weights."""
 
-    X: Any
+    bags: Bags
     targets: Targets
     weights: Array
 
     def __getitem__(self, rows: Numbers) -> LabelledDocuments:
         """Return some of the documents."""
-        return LabelledDocuments(self.X[rows], self.targets[rows], self.weights[rows])
+        return LabelledDocuments(self.bags[rows], self.targets[rows], self.weights[rows])
 
     @property
     def total_weight(self) -> float:
@@ -101,18 +96,18 @@ def train(
     optimizer: torch.optim.Optimizer,
     documents: LabelledDocuments,
     held_out: LabelledDocuments | None,
-    parameters: TrainingParameters,
+    classifier: Any,
     options: FitOptions,
 ) -> FitResult:
     """Train a module, in place, until a loss no longer falls or for `max_iter` iterations.
 
     Training stops after `n_iter_no_change` iterations without a new lowest validation loss, and the
     parameters with the lowest one are restored. Without documents held out, it stops once as many
-    iterations together have not lowered the training loss by more than `tol`.
+    iterations together have not lowered the training loss by more than `tol`. The classifier has
+    these parameters.
     """
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    unit = "step" if parameters.batch_size is None else "epoch"
-    least_decrease = parameters.tol
+    least_decrease = classifier.tol
     validation_batches: list[Any] = []
     if held_out is not None:
         least_decrease = 0.0
@@ -124,7 +119,7 @@ def train(
     best_iter = 0
     best_parameters: list[torch.Tensor] = []
     is_converged = False
-    losses = _training_losses(module, optimizer, documents, parameters.batch_size, options.seed)
+    losses = _training_losses(module, optimizer, documents, classifier.batch_size, options.seed)
     for n_iter, loss in enumerate(losses):
         # 1) the losses after n_iter iterations
         loss_curve.append(loss)
@@ -134,11 +129,9 @@ def train(
             validation_loss = _mean_loss(module, validation_batches, held_out)
             validation_curve.append(validation_loss)
             watched = validation_loss
-        if not (math.isfinite(loss) and math.isfinite(watched)):
-            learning_rate = max(group["lr"] for group in optimizer.param_groups)
+        if not math.isfinite(loss + watched):
             raise ValueError(
-                f"The loss is not finite after {n_iter} {unit}(s) of training: lower the learning "
-                f"rate (it was {learning_rate:g})."
+                f"The loss is not finite after {n_iter} iterations: lower learning_rate."
             )
         # 2) the best iteration so far
         if watched < lowest - least_decrease:
@@ -148,8 +141,8 @@ def train(
                 best_parameters = [parameter.detach().clone() for parameter in trained]
         options.on_iteration(n_iter, loss, validation_loss)
         # 3) the stopping rule
-        is_converged = n_iter - best_iter >= parameters.n_iter_no_change
-        if is_converged or n_iter >= parameters.max_iter:
+        is_converged = n_iter - best_iter >= classifier.n_iter_no_change
+        if is_converged or n_iter >= classifier.max_iter:
             break
 
     # 4) the parameters of the best iteration, if documents were held out
@@ -159,10 +152,8 @@ def train(
     attributes: dict[str, Any] = {}
     if held_out is not None:
         attributes["validation_loss_curve_"] = np.array(validation_curve)
-    convergence_message = ""
-    if not is_converged:
-        convergence_message = _not_converged(n_iter, unit, held_out is not None)
-    return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, convergence_message)
+    warning = "" if is_converged else _NOT_CONVERGED
+    return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, warning)
 
 
 def _training_losses(
@@ -223,36 +214,26 @@ def _mean_loss(module: Trainable, batches: Iterable[Any], documents: LabelledDoc
     return total / documents.total_weight
 
 
-def _not_converged(n_iter: int, unit: str, is_validated: bool) -> str:
-    """Return the warning of training that `max_iter` ended."""
-    measure = "validation" if is_validated else "training"
-    remedy = "." if is_validated else ", or raise tol, or set early_stopping=True."
-    return (
-        f"Training stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
-        f"improving. Increase max_iter or learning_rate{remedy}"
-    )
-
-
 def split_documents(
-    documents: Documents, parameters: TrainingParameters, seed: int
+    documents: Documents, classifier: Any, seed: int
 ) -> tuple[Documents, LabelledDocuments | None]:
     """Return the documents to train on, and with early stopping those held out."""
-    if not parameters.early_stopping:
+    if not classifier.early_stopping:
         return documents, None
     codes = documents.targets.values
-    rows, held_out = hold_out(codes, documents.weights, parameters.validation_fraction, seed)
+    rows, held_out = _hold_out(codes, documents.weights, classifier.validation_fraction, seed)
     return documents.rows(rows), labelled(documents)[held_out]
 
 
 def labelled(documents: Documents) -> LabelledDocuments:
     """Return the documents of a fit without their statistics."""
-    return LabelledDocuments(documents.X, documents.targets, documents.weights)
+    return LabelledDocuments(documents.bags, documents.targets, documents.weights)
 
 
-def hold_out(
+def _hold_out(
     codes: Numbers, sample_weight: Array, fraction: float, seed: int
 ) -> tuple[Numbers, Numbers]:
-    """Split documents at random into those trained on and those held out, class by class.
+    """Return the rows of documents trained on and of those held out, drawn class by class.
 
     Of every class's documents of positive weight the same `fraction` is held out, but at least one
     is and at least one stays.
@@ -261,12 +242,7 @@ def hold_out(
     is_held_out = np.zeros(len(codes), dtype=bool)
     for code in np.unique(codes):
         rows = np.flatnonzero((codes == code) & (sample_weight > 0))
-        if len(rows) == 1:
-            raise ValueError(
-                f"Early stopping holds out documents of each class, but class number {code} has "
-                "only one document of positive weight: add more, or set early_stopping=False."
-            )
-        if len(rows):
-            size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+        size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+        if size > 0:
             is_held_out[rng.choice(rows, size, replace=False)] = True
     return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

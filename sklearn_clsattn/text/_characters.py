@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._core.threads import stream_in_threads
 from .._matrices import index_type
 from .._types import Integers
+from ..training.threads import stream_in_threads
 from ._ngrams import RowsPart, stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens, count_words, look_up
@@ -99,8 +99,9 @@ def count_spelled(tokens: Tokens, spelling: sp.csr_array, dtype: Any) -> sp.csr_
         return _count_block(tokens.ids[here], indptr, spelling)
 
     parts = stream_in_threads(part, tokens.blocks(_CHUNK))
+    arrays = stack_rows(parts, tokens.n_documents, dtype)
     shape = tokens.n_documents, spelling.shape[1]
-    return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
+    return sp.csr_array(arrays, shape=shape)
 
 
 def _count_block(ids: NDArray[Any], indptr: Integers, spelling: sp.csr_array) -> RowsPart:
@@ -110,7 +111,8 @@ def _count_block(ids: NDArray[Any], indptr: Integers, spelling: sp.csr_array) ->
     position = np.cumsum(is_used, dtype=np.int32) - 1
     words = count_words(position[ids], indptr, int(is_used.sum()))
     # By n-gram; conversion to documents is one pass, which leaves their columns in order.
-    by_ngram = spelling[is_used].T.tocsr() @ words.T
+    spelling_by_ngram = spelling[is_used].T.tocsr()
+    by_ngram = spelling_by_ngram @ words.T
     by_document = by_ngram.T.tocsr()
     return by_document.data, by_document.indices, by_document.indptr[1:]
 
@@ -126,22 +128,26 @@ def _ngrams_in_words(
     n_words = len(words)
     text = f" {'  '.join(words)} "
     symbols = padded([Alphabet("(?s:.)").encode(text)])
-    lengths = np.fromiter(map(len, words), np.int64, n_words) + 2
+    lengths = np.fromiter(map(len, words), np.int64, n_words) + 2  # with both spaces
     word_starts = np.cumsum(lengths) - lengths
     # 1) words that are shorter than any n-gram
     short = np.flatnonzero(lengths < min_n)
-    yield short, np.arange(len(short)), [f" {words[i]} " for i in short.tolist()]
+    short_texts = [f" {words[i]} " for i in short.tolist()]
+    yield short, np.arange(len(short)), short_texts
     # 2) n-grams of each length
     for n in range(min_n, max_n + 1):
         n_ngrams = np.maximum(lengths - n + 1, 0)  # in each word
         starts = ranges(word_starts, n_ngrams)
-        numbers, examples = distinct_runs(symbols, starts, np.full(len(starts), n))
+        sizes = np.full(len(starts), n)
+        numbers, examples = distinct_runs(symbols, starts, sizes)
         texts = [text[start : start + n] for start in starts[examples].tolist()]
-        yield np.repeat(np.arange(n_words), n_ngrams), numbers, texts
+        word = np.repeat(np.arange(n_words), n_ngrams)
+        yield word, numbers, texts
 
 
 def _pair_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_array:
     """Return a matrix of the counts of pairs of a row and a column."""
     ones = np.ones(len(rows), dtype=np.int32)
     kind = index_type(max(len(rows), *shape))
-    return sp.csr_array((ones, (rows.astype(kind), columns.astype(kind))), shape=shape)
+    places = rows.astype(kind), columns.astype(kind)
+    return sp.csr_array((ones, places), shape=shape)

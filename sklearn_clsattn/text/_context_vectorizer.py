@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, compress
@@ -15,32 +16,21 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._bags import Bags, multiplied
+from .._bags import Bags
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._core.threads import ThreadLimit, in_background, stream_in_threads
+from .._fitting import all_or_nothing
 from .._matrices import as_configured, sums_by_entry
-from .._pickling import SavedMixin, public
-from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
+from .._pickling import SavedMixin
+from .._sklearn import Interval, Options, RealNotInt, StrOptions
 from .._targets import Targets
-from .._training import all_or_nothing, warn_user
 from .._types import Integers
-from .._validation import (
-    check_multilabel,
-    check_not_swapped,
-    check_probabilities,
-    check_total_weight,
-    check_two_classes,
-    checked_labels,
-    encode_targets,
-    has_probabilities,
-    has_several_labels,
-    label_array,
-)
+from .._validation import checked_weights, has_columns, targets_of_columns, targets_of_labels
+from ..training.threads import in_background, stream_in_threads, thread_pool
 from ._characters import frequent_characters
 from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
-    TokenPositions,
+    GatePositions,
     Words,
     frequent_words,
     token_positions,
@@ -62,7 +52,7 @@ from ._tokens import (
     Tokens,
     batches,
     check_any_texts,
-    checked,
+    checked_texts,
     document_number,
     is_spelled,
     tokenize,
@@ -121,19 +111,19 @@ class _UnitsOfLength(NamedTuple):
     order: int
 
 
-@public("sklearn_clsattn.text")
 class ContextVectorizer(  # type: ignore[call-arg]
     SavedMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     r"""Turn texts into bags of words, weighted by position and by the word before.
 
-    Use it before a linear or attention classifier, without further scaling; the counts are damped
-    already (``ClsAttentionClassifier(sublinear_counts=False)``). Features are n-grams of words and
-    punctuation, and the character n-grams in words, which represent words that are
-    not in the vocabulary. The weight of an occurrence is multiplied by a gate. The gate depends on
-    the distance from the start and the end of the document, on the number of words in the n-gram,
-    and on the word before it. The gates are learned from the labels, by naive Bayes with attention
-    that predicts each document from all others.
+    Use it before a linear or attention classifier, without further scaling: the counts are damped
+    already. A :class:`~sklearn_clsattn.TextClassifier` takes them so; in a Pipeline, a
+    :class:`~sklearn_clsattn.ClsAttentionClassifier` damps them once more, and may be somewhat less
+    accurate. Features are n-grams of words and punctuation, and the character n-grams in words,
+    which represent words that are not in the vocabulary. The weight of an occurrence is multiplied
+    by a gate. The gate depends on the distance from the start and the end of the document, on the
+    number of words in the n-gram, and on the word before it. The gates are learned from the labels,
+    by naive Bayes with attention that predicts each document from all others.
 
     Parameters
     ----------
@@ -158,14 +148,17 @@ class ContextVectorizer(  # type: ignore[call-arg]
         converted to lower case.
     normalize : {"NFKC", "NFC", None}, default="NFKC"
         Unicode normalization form of the texts, so that texts that look the same are the same.
-        "NFKC" also replaces ligatures, full-width and styled letters, and signs such as ² and ™, by
-        plain ones; "NFC" does not. With both, signs without a glyph are dropped (soft hyphens,
-        zero-width spaces and joiners, marks of direction), and curly apostrophes and quotation
-        marks and hyphens become ``'``, ``"`` and ``-``. ASCII texts stay as they are. None leaves
-        all texts as they are.
+        "NFKC" also replaces ligatures, full-width and styled letters, and numbers such as ² and ½,
+        by plain ones: x² is the token ``x2``, and ½ the three tokens ``1 ⁄ 2``. "NFC" does not.
+        With both, such numbers stay apart from digits beside them (4½ has the tokens of 4 ½, and
+        10² those of 10 ²), signs without a glyph are dropped (soft hyphens, zero-width spaces and
+        joiners, marks of direction), and curly apostrophes and quotation marks and hyphens become
+        ``'``, ``"`` and ``-``. Other ASCII characters stay as they are. None leaves all texts as
+        they are.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words with a space at each end;
-        ``None`` turns them off. Signs that are not words have none.
+        ``None`` turns them off. Signs that are not words have none, nor have words of more than 40
+        characters, such as the lines of an encoded file.
     character_min_df : int, float or "auto", default="auto"
         Like `min_df`, for character n-grams; "auto" is 1 or 3. Very common n-grams are dropped:
         those that occur more than 200 times, and more than once per ten documents on average,
@@ -198,8 +191,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         The vectors in use: `word_vectors`, and those learned from texts without labels.
     token_vectors_ : ndarray of shape (n_features, d)
         The vectors of the columns, 0 for a column without one; absent without vectors.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels; absent with ``context=False``.
 
     Notes
     -----
@@ -272,7 +263,19 @@ class ContextVectorizer(  # type: ignore[call-arg]
         word_vectors: WordVectors | None = None,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> None:
-        self._keep(locals())
+        self.ngram_range = ngram_range
+        self.min_df = min_df
+        self.max_df = max_df
+        self.token_pattern = token_pattern
+        self.tokenizer = tokenizer
+        self.lowercase = lowercase
+        self.normalize = normalize
+        self.characters = characters
+        self.character_min_df = character_min_df
+        self.character_weight = character_weight
+        self.context = context
+        self.word_vectors = word_vectors
+        self.dtype = dtype
 
     @all_or_nothing
     def fit(
@@ -333,10 +336,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         with fit_task(self, raw_documents, y, sample_weight):
             words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
         if self.word_vectors_ is not None:
-            warn_user(
-                "The matrix does not have the word vectors: use a TextClassifier, or call fit "
-                " and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
-                "classifier's fit."
+            warnings.warn(
+                "The matrix does not have the word vectors: use a TextClassifier, or pass "
+                "token_vectors=vectorizer.token_vectors_ to the classifier's fit.",
+                stacklevel=2,
             )
         return _plain(self._bags(words.tokens.n_documents, [words], numbers))
 
@@ -346,17 +349,20 @@ class ContextVectorizer(  # type: ignore[call-arg]
     ) -> Any:
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
         words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
-        return self._bags(words.tokens.n_documents, [words], numbers)
+        bags = self._bags(words.tokens.n_documents, [words], numbers)
+        if self.word_vectors_ is None:
+            return bags
+        return replace(bags, vectors=vectors_of(self.word_vectors_, self.get_feature_names_out()))
 
     def _learn(
         self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
     ) -> tuple[Words, UnitNumbers | None]:
         """Learn features and gates; return the words of the documents, and their units' numbers."""
-        self._check_ranges()
+        self._check_parameters()
         # 1) texts with positive weight: others teach nothing
-        every_text = self._texts(raw_documents, y)
+        every_text = self._texts(raw_documents)
         check_any_texts(len(every_text), 1)
-        weights = _checked_weights(every_text, sample_weight)
+        weights = checked_weights(every_text, sample_weight)
         targets = _checked_targets(every_text, y, weights) if self.context else None
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
         weights = weights[weights > 0]
@@ -364,7 +370,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         check_any_texts(len(texts), len(tokens.ids))
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
-        with ThreadLimit():
+        with thread_pool():
             # 2) features
             words, counts, spelled_words = self._learn_features(texts, tokens, weights)
             tokens = words.tokens
@@ -391,13 +397,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
             words = self._read(every_text)
         return words, numbers
 
-    def _check_ranges(self) -> None:
-        """Raise ValueError unless the ranges of lengths are pairs of integers, from 1 on."""
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters of the wrong type, and ranges that are no pairs."""
+        self._validate_params()  # which scikit-learn leaves out within other estimators
         for name in ("ngram_range", "characters"):
             bounds = getattr(self, name)
             if bounds is None:
                 continue
-            are_integers = [type(n) for n in bounds] == [int, int]
+            are_integers = len(bounds) == 2 and all(isinstance(n, Integral) for n in bounds)
             if not (are_integers and 1 <= bounds[0] <= bounds[1]):
                 raise ValueError(
                     f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
@@ -412,7 +419,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         others = in_background(
             lambda: (self._spelled_words(tokens, weights), self._positions(texts, tokens))
         )
+        # 1) word n-grams
         ngrams = self._learn_vocabulary(tokens)
+        # 2) character n-grams
         spelled_words, positions = others()
         characters = [] if spelled_words is None else spelled_words.ngrams
         self.character_vocabulary_ = dict(zip(characters, range(len(characters)), strict=True))
@@ -454,22 +463,17 @@ class ContextVectorizer(  # type: ignore[call-arg]
     def _learn_gates(
         self, words: Words, counts: Any, targets: Targets | None, weights: NDArray[np.float64]
     ) -> None:
-        """Learn the scores of gates, which are 0 without targets."""
+        """Learn the scores of gates, which are 0 without targets of two classes."""
         shape = 2, len(words.columns), N_CELLS
         n_cells = math.prod(shape)
-        if targets is None:
-            self.__dict__.pop("classes_", None)  # from an earlier fit
-            scores = np.zeros(n_cells)
+        n_previous = len(self.previous_words_)
+        if targets is None or targets.n_classes < 2:
+            scores = np.zeros(n_cells + n_previous)
         else:
             from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
 
-            self.classes_ = targets.classes
-            n_previous = len(self.previous_words_)
-            with ThreadLimit():
-                evidence = gather_evidence(
-                    counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT
-                )
-                scores = learn_scores(evidence, n_cells)
+            evidence = gather_evidence(counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT)
+            scores = learn_scores(evidence, n_cells)
         self.start_scores_, self.end_scores_ = scores[:n_cells].reshape(shape)
         self.previous_word_scores_ = scores[n_cells:]
 
@@ -477,6 +481,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self, texts: list[str], weights: NDArray[np.float64], unlabeled: Any
     ) -> WordVectors | None:
         """Return the fitted `word_vectors`, beside vectors that are learned from all texts."""
+        # 1) the vectors that are given, and those to be learned
         fitted = self.word_vectors
         learned = None
         if fitted is not None and not fitted.__sklearn_is_fitted__():
@@ -484,9 +489,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
             fitted = None
         elif unlabeled is not None:
             learned = WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
+        # 2) the fit, in which a text without a label has weight 1
         if learned is not None:
             more = [] if unlabeled is None else self._texts(unlabeled)
-            learned.fit([*texts, *more], sample_weight=np.append(weights, np.ones(len(more))))
+            weights = np.append(weights, np.ones(len(more)))
+            learned.fit([*texts, *more], sample_weight=weights)
         return side_by_side(fitted, learned)
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
@@ -546,11 +553,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
         occurrences : Occurrences
             Arrays `terms`, `starts`, `stops`, `weights`, `first_words` and `words`. Terms are
             normalized; their positions are those in the text as it was given, and cut no glyph. The
-            weights summed by column are the row of :meth:`transform`. A token of the `tokenizer`
-            that does not occur unchanged in the normalized text has the stop -1.
+            weights of a term that is a column add up to its entry of :meth:`transform`. A token of
+            the `tokenizer` that does not occur unchanged in the normalized text has the stop -1.
         """
         check_is_fitted(self)
-        (text,) = checked([text], texts=True)
+        (text,) = checked_texts([text])
         normal = aligned(text, self.normalize, lowercase=self.lowercase)
         words = self._read([normal.text])
         tokens = words.tokens
@@ -568,11 +575,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
         units = units[is_term]
         first = first[is_term]
         last = last[is_term]
-        # 3) as parts of the original text
-        names = self.get_feature_names_out() if numbers is None else numbers.names
+        # 3) as parts of the text, and of the original one
+        read = [tokens.words[number] for number in tokens.ids.tolist()]
+        terms = []
+        for first_word, last_word in zip(first.tolist(), last.tolist(), strict=True):
+            terms.append(" ".join(read[first_word : last_word + 1]))
         spans = normal.in_original(text, np.stack([tokens.starts, tokens.stops], axis=1))
         return Occurrences(
-            terms=names[units],
+            terms=np.array(terms, dtype=object),
             starts=spans[first, 0],
             stops=spans[last, 1],
             weights=_occurrence_weights(units, gates[is_term]),
@@ -587,12 +597,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         tags.target_tags.required = self.context
         return tags
 
-    def _texts(self, raw_documents: Iterable[Any], y: Any = None) -> list[str]:
-        """Return preprocessed documents, which are not labels of the texts y."""
-        if isinstance(raw_documents, Iterator):
-            raw_documents = list(raw_documents)
-        check_not_swapped(raw_documents, y)
-        texts = checked(raw_documents, texts=True)
+    def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
+        """Return preprocessed documents."""
+        texts = checked_texts(raw_documents)
         return normalized_texts(texts, self.normalize, lowercase=self.lowercase)
 
     def _tokens(self, texts: list[str]) -> Tokens:
@@ -616,7 +623,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         columns = list(ngram_columns(self).at_tokens(tokens, self.ngram_range[1]))
         return columns[self.ngram_range[0] - 1 :]
 
-    def _positions(self, texts: list[str], tokens: Tokens) -> TokenPositions:
+    def _positions(self, texts: list[str], tokens: Tokens) -> GatePositions:
         """Return the positions of the tokens of preprocessed texts."""
         is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
         numbers = self._previous_numbers(tokens.words)
@@ -633,7 +640,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         is_previous = previous[places] == sought
         return dict(zip(sought[is_previous], places[is_previous].tolist(), strict=True))
 
-    def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
+    def _gates(self, positions: GatePositions) -> NDArray[np.float64]:
         """Return the gates of the n-grams that start at each token, (n_orders, n_tokens)."""
         # The scores of both distances, (n_orders, N_CELLS, N_CELLS).
         by_distances = self.start_scores_[:, :, np.newaxis] + self.end_scores_[:, np.newaxis, :]
@@ -643,20 +650,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _bags(
         self, n_documents: int, batches: Iterable[Words], numbers: UnitNumbers | None
-    ) -> Bags | sparse.csr_array:
-        """Return the bags of all documents; as a CSR array without characters and vectors."""
+    ) -> Bags:
+        """Return the bags of all documents."""
         parts = chain.from_iterable(self._parts(words, numbers) for words in batches)
         arrays = stack_rows(parts, n_documents, self.dtype)
         n_units = len(self.vocabulary_) if numbers is None else len(numbers)
         counts = sparse.csr_array(arrays, shape=(n_documents, n_units))
-        if self.word_vectors_ is None:
-            return counts if numbers is None else numbers.bags(counts, None)
-        names = self.get_feature_names_out()
-        vectors = vectors_of(self.word_vectors_, names)
-        if numbers is not None:
-            return numbers.bags(counts, vectors)
-        identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
-        return Bags(counts, identity, names, vectors)
+        return Bags(counts, is_damped=True) if numbers is None else numbers.bags(counts)
 
     def _unit_numbers(self) -> UnitNumbers | None:
         """Return numbers of units, None without characters, where units are columns."""
@@ -673,9 +673,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
         n_units = len(self.vocabulary_) if numbers is None else len(numbers)
 
         def part(block: tuple[slice, slice, Integers]) -> RowsPart:
+            # 1) the row, unit and gate of each occurrence
             documents, here, indptr = block
             n_rows = documents.stop - documents.start
-            rows_of_tokens = np.repeat(np.arange(n_rows, dtype=np.int32), np.diff(indptr))
+            numbers_of_rows = np.arange(n_rows, dtype=np.int32)
+            rows_of_tokens = np.repeat(numbers_of_rows, np.diff(indptr))
             gates_of_orders = self._gates(words.positions[here])
             rows = []
             units = []
@@ -686,10 +688,12 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 rows.append(rows_of_tokens.take(at))
                 units.append(units_at_tokens.take(at))
                 gates.append(gates_of_orders[one.order].take(at))
+            # 2) their sums by row and unit
             row = np.concatenate(rows)
+            unit = np.concatenate(units)
             values = np.ones(len(row), dtype=dtype)
             values.imag = np.concatenate(gates)
-            sums = sums_by_entry(values, row, np.concatenate(units), (n_rows, n_units))
+            sums = sums_by_entry(values, row, unit, (n_rows, n_units))
             return _gated(sums), sums.indices, sums.indptr[1:]
 
         return stream_in_threads(part, words.tokens.blocks(_BLOCK))
@@ -714,7 +718,7 @@ def fit_bags(vectorizer: ContextVectorizer, texts: Any, y: Any, **params: Any) -
 
 
 def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
-    """Return the bags of texts by a fitted vectorizer, with word vectors."""
+    """Return the bags of texts by a fitted vectorizer."""
     check_is_fitted(vectorizer)
     texts = vectorizer._texts(raw_documents)
     words = map(vectorizer._read, batches(texts, _BATCH))
@@ -732,9 +736,9 @@ def _build_unit_numbers(
     return numbers
 
 
-def _plain(bags: Any) -> Any:
+def _plain(bags: Bags) -> Any:
     """Return bags as an ordinary sparse matrix."""
-    return as_configured(multiplied(bags))
+    return as_configured(bags.matrix())
 
 
 def _gated(sums: Any) -> NDArray[np.floating[Any]]:
@@ -742,9 +746,11 @@ def _gated(sums: Any) -> NDArray[np.floating[Any]]:
 
     Entries are 1 + ln c times the mean gate, and a document's add up to its sum of 1 + ln c.
     """
+    # 1) 1 + ln c times the mean gate
     counts = sums.data.real
     damped = 1.0 + np.log(counts)
     values = damped / counts * sums.data.imag
+    # 2) rescaled, document by document
     row_sizes = np.diff(sums.indptr)
     is_filled = row_sizes > 0
     starts = sums.indptr[:-1][is_filled]
@@ -758,44 +764,28 @@ def _gated(sums: Any) -> NDArray[np.floating[Any]]:
 def _occurrence_weights(units: NDArray[Any], gates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the weights of a document's occurrences, (n_occurrences,)."""
     _, number, counts = np.unique(units, return_inverse=True, return_counts=True)
-    factors = ((1.0 + np.log(counts)) / counts)[number]
+    factors_of_units = (1.0 + np.log(counts)) / counts
+    factors = factors_of_units[number]
     weights = factors * gates
     if len(weights):
         weights *= factors.sum() / weights.sum()
     return weights
 
 
-def _checked_weights(texts: list[str], sample_weight: Any) -> NDArray[np.float64]:
-    """Return checked sample weights (n_documents,), of which at least one is positive."""
-    weights: NDArray[np.float64] = _check_sample_weight(
-        sample_weight, texts, dtype=np.float64, ensure_non_negative=True
-    )
-    if len(texts):
-        check_total_weight(weights)
-    return weights
-
-
 def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> Targets:
-    """Return the targets of the texts with positive weight."""
+    """Return the targets of the texts with positive weight, by which gates are learned."""
     if y is None:
-        raise ValueError(
-            "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
-            "set context=False for bags without gates."
-        )
-    if isinstance(y, Targets):
-        targets = y
-    elif has_several_labels(y) and has_probabilities(y):
-        check_probabilities(y, None)
-        check_consistent_length(texts, y)
-        targets = encode_targets(y, label_array(y))
-    else:
-        if has_several_labels(y):
-            # Gates are learned from the rarest label of each document.
-            check_multilabel(None, y)
-            multilabel = encode_targets(y, label_array(y))
-            y = multilabel.rarest_labels(weights).argmax(axis=1)
-        labels, _ = checked_labels(texts, y, weights)
-        targets = Targets.from_labels(labels)
-    class_weights = targets.class_sums(weights)
-    check_two_classes(targets.classes, class_weights)
-    return targets.without_classes(class_weights == 0)[weights > 0]
+        raise ValueError("ContextVectorizer learns gates from labels: pass y, or context=False.")
+    targets = y
+    if not isinstance(y, Targets):
+        targets = targets_of_columns(y) if has_columns(y) else targets_of_labels(y)
+    check_consistent_length(texts, targets.values)
+    # Of several labels, gates are learned from the rarest one of each document.
+    if targets.multilabel:
+        targets = Targets.from_labels(targets.strata(weights))
+    targets = targets[weights > 0]
+    if targets.has_codes:
+        return Targets.from_labels(targets.classes[targets.values])
+    class_weights = targets.class_sums(weights[weights > 0])
+    is_present = class_weights > 0
+    return Targets(targets.classes[is_present], targets.values[:, is_present])

@@ -26,16 +26,16 @@ _BLOCK = 1 << 17  # tokens whose positions are found together
 
 
 @dataclass(frozen=True)
-class TokenPositions:
+class GatePositions:
     """Positions of the occurrences of tokens, arrays of shape (n_occurrences,)."""
 
     from_start: NDArray[np.int8]  # cell, counted in tokens
     from_end: NDArray[np.int8]
     previous: Ids  # number of the word before, -1 where it is unknown or beyond a break
 
-    def __getitem__(self, here: slice | NDArray[Any]) -> TokenPositions:
+    def __getitem__(self, here: slice | NDArray[Any]) -> GatePositions:
         """Return the positions of some occurrences."""
-        return TokenPositions(self.from_start[here], self.from_end[here], self.previous[here])
+        return GatePositions(self.from_start[here], self.from_end[here], self.previous[here])
 
 
 class Words(NamedTuple):
@@ -43,7 +43,7 @@ class Words(NamedTuple):
 
     tokens: Tokens
     columns: list[Ids]  # for each length, of the n-grams that begin at tokens, or -1
-    positions: TokenPositions
+    positions: GatePositions
 
 
 def token_positions(
@@ -52,12 +52,13 @@ def token_positions(
     numbers: Mapping[str, int],
     *,
     with_punctuation: bool = False,
-) -> TokenPositions:
+) -> GatePositions:
     """Return the positions of the tokens of texts, and the `numbers` of the words before them.
 
-    A word has none before it where a break is in between, or the word before has one. In tokens
-    `with_punctuation`, no break but a new line is between two.
+    A word has none before it where a break is in between, or the word before contains one. In
+    tokens `with_punctuation`, no break but a new line is between two.
     """
+    # The number of each word that may be the word before: one with a break may not.
     number_of_word = look_up(tokens.words, numbers)
     has_break = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
     number_of_word[has_break] = -1
@@ -71,15 +72,17 @@ def token_positions(
         lengths = np.diff(indptr)
         position = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
         from_start[here] = _cells(position + 1)
-        from_end[here] = _cells(np.repeat(lengths, lengths) - position)
+        to_end = np.repeat(lengths, lengths) - position
+        from_end[here] = _cells(to_end)
         # 2) the word before, but not across documents and breaks
         word_before = number_of_word[tokens.ids[here]]
         word_before[1:] = word_before[:-1].copy()
         word_before[position == 0] = -1
         starts = tokens.starts[here]
-        word_before[_after_breaks(starts, indptr, texts[documents], between)] = -1
+        after_breaks = _after_breaks(starts, indptr, texts[documents], between)
+        word_before[after_breaks] = -1
         previous[here] = word_before
-    return TokenPositions(from_start, from_end, previous)
+    return GatePositions(from_start, from_end, previous)
 
 
 def _after_breaks(

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, minimize
 
-from .._core.leave_one_out import leave_one_out_log_odds, same_documents
-from .._core.output_loss import OutputLoss, output_loss
-from .._core.statistics import CorpusStatistics, token_scaling
-from .._core.threads import in_threads, stream_in_threads
+from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
+from ..training.evidence import group_duplicates, leave_one_out_log_odds, left_out, projections
+from ..training.output_loss import OutputLoss, output_loss
+from ..training.statistics import CorpusStatistics, token_scaling
+from ..training.threads import in_threads, stream_in_threads
 from ._gate_positions import MAX_SCORE, N_CELLS, Words
 
 POSITION_PENALTY = 1.0
@@ -68,25 +69,30 @@ def gather_evidence(
     bag = sparse.csr_array(counts)
     bag.data = np.log(counts.data, dtype=np.float64)
     bag.data += 1.0
-    statistics = CorpusStatistics.from_documents(bag, targets, weights)
+    statistics = CorpusStatistics.from_documents(Bags(bag), targets, weights)
     scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
 
     # 2) the documents in use
-    groups = same_documents(bag)
-    is_used = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
+    groups = group_duplicates(*projections(Bags(bag)))
+    lengths = np.diff(bag.indptr)
+    is_used = _within_limit(groups, lengths, weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
-    occurrences_of_entries = counts.data[np.repeat(is_used, np.diff(counts.indptr))]
+    is_used_entry = np.repeat(is_used, lengths)
+    occurrences_of_entries = counts.data[is_used_entry]
     targets = targets[rows]
     weights = weights[rows]
 
     # 3) evidence and mass of an occurrence of each of their entries
     factors = bag.data / occurrences_of_entries
-    odds = leave_one_out_log_odds(bag, targets, weights, scaling.totals, groups[rows])
-    odds *= (2.0 * scaling.cls_weight * factors)[:, None]
-    masses = factors * np.exp(scaling.starting_scores)[bag.indices]
+    without = left_out(targets, weights, groups[rows])
+    odds = leave_one_out_log_odds(bag, *without, scaling.totals)
+    evidence_factors = 2.0 * scaling.cls_weight * factors
+    odds *= evidence_factors[:, None]
+    attention = np.exp(scaling.starting_scores)
+    masses = factors * attention[bag.indices]
 
     # 4) sums by position
     shape = len(words.columns), N_CELLS, N_CELLS, n_previous + 1
@@ -118,10 +124,13 @@ def _within_limit(
     entries = np.zeros(groups.max(initial=-1) + 1)
     entries[groups[is_positive]] = sizes[is_positive]
     # Groups are numbered by their contents, so that the order of the documents has no influence.
-    order = np.random.default_rng(0).permutation(len(entries))
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(entries))
+    in_order = entries[order]
     before = np.empty_like(entries)
-    before[order] = np.cumsum(entries[order]) - entries[order]
-    return np.asarray(is_positive & (before < limit)[groups])
+    before[order] = np.cumsum(in_order) - in_order
+    is_within = before < limit
+    return np.asarray(is_positive & is_within[groups])
 
 
 def _positions_by_entry(
@@ -144,7 +153,8 @@ def _positions_by_entry(
         is_used_here = is_used[documents]
         # 1) n-grams at the tokens of documents in use
         lengths = np.diff(indptr)
-        tokens = here.start + np.flatnonzero(np.repeat(is_used_here, lengths))
+        is_used_token = np.repeat(is_used_here, lengths)
+        tokens = here.start + np.flatnonzero(is_used_token)
         columns = np.stack([column[tokens] for column in words.columns], axis=1)
         at, order = np.nonzero(columns >= 0)
         # 2) their positions
@@ -156,30 +166,34 @@ def _positions_by_entry(
         token_ends = np.append(0, np.cumsum(lengths[is_used_here]))
         ends = np.searchsorted(at, token_ends).astype(np.int32)
         arrays = code, columns[at, order], ends
-        by_row = sparse.csr_array(arrays, shape=(len(ends) - 1, n_columns)).tocsc().tocsr()
-        return by_row.data, np.diff(ends)
+        in_text_order = sparse.csr_array(arrays, shape=(len(ends) - 1, n_columns))
+        in_column_order = in_text_order.tocsc().tocsr()
+        return in_column_order.data, np.diff(ends)
 
     parts = list(stream_in_threads(part, words.tokens.blocks(_BLOCK)))
     sizes = np.concatenate([sizes for _, sizes in parts])
     codes = np.concatenate([codes for codes, _ in parts])
-    return codes, np.append(0, np.cumsum(sizes)).astype(np.int32)
+    indptr = np.append(0, np.cumsum(sizes))
+    return codes, indptr.astype(np.int32)
 
 
 def _scores_of_positions(codes: Integers, shape: tuple[int, int, int, int]) -> Any:
     """Return ones for the scores of each position, CSR (n_positions, n_scores)."""
     n_orders, _, _, n_previous = shape
-    n_cells = n_orders * N_CELLS
+    n_per_side = n_orders * N_CELLS
     order, start, end, previous = np.unravel_index(codes, shape)
     # Scores are numbered by starts, by ends and by words before; the last is no word before.
     scores = np.empty((len(codes), 3), dtype=np.int32)
     scores[:, 0] = order * N_CELLS + start
-    scores[:, 1] = n_cells + order * N_CELLS + end
-    scores[:, 2] = 2 * n_cells + previous
-    n_scores = 2 * n_cells + n_previous - 1
+    scores[:, 1] = n_per_side + order * N_CELLS + end
+    scores[:, 2] = 2 * n_per_side + previous
+    n_scores = 2 * n_per_side + n_previous - 1
     has_score = scores < n_scores
-    indptr = np.append(0, np.cumsum(has_score.sum(axis=1))).astype(np.int32)
+    n_parts = has_score.sum(axis=1)
+    indptr = np.append(0, np.cumsum(n_parts)).astype(np.int32)
     numbers = scores[has_score]
-    return sparse.csr_array((np.ones(len(numbers)), numbers, indptr), shape=(len(codes), n_scores))
+    ones = np.ones(len(numbers))
+    return sparse.csr_array((ones, numbers, indptr), shape=(len(codes), n_scores))
 
 
 def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
@@ -215,12 +229,14 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])
     masses = evidence.cls_weight + evidence.masses @ ones
-    by_square = variance * (_START_SCALE / masses) ** 2
+    slopes = _START_SCALE / masses
+    by_square = variance * slopes**2
     by_position = np.zeros(len(ones))
     by_scale = 0.0
     for table in evidence.numerators:
         # Not table.power(2), which would sort the indices that all tables share.
-        squares = sparse.csr_array((table.data**2, table.indices, table.indptr), table.shape)
+        arrays = table.data**2, table.indices, table.indptr
+        squares = sparse.csr_array(arrays, table.shape)
         by_position += squares.T @ by_square
         outputs = table @ ones / masses
         by_scale += float(variance @ outputs**2)
@@ -241,20 +257,24 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
     tables = [evidence.masses, *evidence.numerators]
     sums = in_threads(lambda table: table @ factors, tables)
     masses = evidence.cls_weight + sums[0]
-    outputs = np.stack(sums[1:], axis=1) / masses[:, None]
+    numerators = np.stack(sums[1:], axis=1)
+    outputs = numerators / masses[:, None]
     # 2) loss, and its gradient by the fitted values
-    loss, by_fitted = evidence.output_loss(torch.from_numpy(intercepts + scale * outputs))
+    fitted = intercepts + scale * outputs
+    loss, by_fitted = evidence.output_loss(torch.from_numpy(fitted))
     residuals = by_fitted.numpy()
     # 3) gradient by the scores of positions, then by scores
     by_output = scale * residuals / masses[:, None]
     by_mass = -(by_output * outputs).sum(axis=1)
     slopes = [by_mass, *np.ascontiguousarray(by_output.T)]
     pairs = zip(tables, slopes, strict=True)
-    by_position = np.sum(in_threads(lambda pair: pair[0].T @ pair[1], pairs), axis=0)
+    terms = in_threads(lambda pair: pair[0].T @ pair[1], pairs)
+    by_position = np.sum(terms, axis=0)
     is_free = np.abs(position_scores) < MAX_SCORE
     by_position *= factors * is_free
     by_score = penalties * scores + evidence.parts.T @ by_position
     by_scale = (residuals * outputs).sum()
+    by_intercept = residuals.sum(axis=0)
     # 4) penalty
     loss += 0.5 * float(penalties @ scores**2)
-    return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])
+    return loss, np.concatenate([by_score, [by_scale], by_intercept])

@@ -18,9 +18,9 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._core.threads import stream_in_threads
 from .._matrices import index_type, sums_by_entry
 from .._types import Integers
+from ..training.threads import stream_in_threads
 from ._symbols import ranges
 from ._tokens import Ids, Tokens, look_up
 
@@ -200,15 +200,14 @@ class NgramColumns:
     @classmethod
     def from_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
         """Return the columns of a vocabulary of terms, whose words are separated by one space."""
-        terms = [term for term in vocabulary if isinstance(term, str)]  # others cannot occur
         # 1) numbers of the words, in order
-        words = " ".join(terms).split(" ")
+        words = " ".join(vocabulary).split(" ")
         distinct_words = dict.fromkeys(words)
         numbers = {word: number for number, word in enumerate(distinct_words)}
         ids = look_up(words, numbers)
         # 2) their places in the table
-        lengths = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
-        columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
+        lengths = np.array([term.count(" ") for term in vocabulary], dtype=np.int64) + 1
+        columns = np.array(list(vocabulary.values()), dtype=np.int64)
         max_n = lengths.max(initial=1)
         table = np.full((max_n, len(vocabulary)), -1, dtype=np.int32)
         places = ranges(np.zeros_like(lengths), lengths)  # of words in their terms
@@ -252,13 +251,15 @@ class NgramColumns:
             return self._count_block(ids[here], documents[here], rows, ngram_range)
 
         parts = stream_in_threads(part, tokens.blocks(_CHUNK))
+        arrays = stack_rows(parts, tokens.n_documents, dtype)
         shape = tokens.n_documents, self.n_columns
-        return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
+        return sp.csr_array(arrays, shape=shape)
 
     def _count_block(
         self, ids: Ids, documents: Ids, rows: slice, ngram_range: tuple[int, int]
     ) -> RowsPart:
         """Return the counts of terms in the documents `rows`, with these words, (n_tokens,)."""
+        # 1) row and column of each occurrence of a term
         min_n, max_n = ngram_range
         documents = documents - rows.start
         rows_of_terms = []
@@ -268,10 +269,12 @@ class NgramColumns:
                 is_term = columns >= 0
                 rows_of_terms.append(documents[is_term])
                 columns_of_terms.append(columns[is_term])
+        # 2) their counts
         row = np.concatenate(rows_of_terms)
         column = np.concatenate(columns_of_terms)
         ones = np.ones(len(row), dtype=np.int32)
-        counts = sums_by_entry(ones, row, column, (rows.stop - rows.start, self.n_columns))
+        shape = rows.stop - rows.start, self.n_columns
+        counts = sums_by_entry(ones, row, column, shape)
         return counts.data, counts.indices, counts.indptr[1:]
 
     def _word_numbers(self, tokens: Tokens) -> Ids:
@@ -307,7 +310,7 @@ def ngram_columns(vectorizer: Any) -> NgramColumns:
     """Return the lookup of a vectorizer's columns, built on first use."""
     vocabulary = vectorizer.vocabulary_
     columns = _COLUMNS[vectorizer][1] if is_remembered(vectorizer, vocabulary) else None
-    if columns is None or columns.n_columns != len(vocabulary):
+    if columns is None or columns.n_columns != len(vocabulary):  # scikit-learn has dropped terms
         columns = NgramColumns.from_vocabulary(vocabulary)
         remember_columns(vectorizer, vocabulary, columns)
     return columns
@@ -340,11 +343,6 @@ class _NgramWalk:
         self.n = 1
         self.n_prefixes = 1
         self.prefixes: Ids = np.zeros(len(ids), dtype=np.int32)
-
-    @property
-    def bound(self) -> int:
-        """The least integer above all keys."""
-        return self.n_prefixes * self.n_words
 
     def blocks(self) -> Iterator[slice]:
         """Yield blocks of the tokens where n-grams can start."""
@@ -415,11 +413,14 @@ def _select_words(
     `word_counts` are those of all words, and `order`, (n_words,), their columns in the order of the
     walk's numbers.
     """
+    # 1) the counts of words that are frequent, and not too frequent, in small types
     frequencies = np.diff(word_counts.indptr)[order]
     is_frequent = frequencies >= low
     is_low_enough = frequencies <= high
     counts = word_counts[:, order[is_frequent & is_low_enough]]
-    counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
+    smallest_type = np.min_scalar_type(counts.data.max(initial=0))
+    counts.data = counts.data.astype(smallest_type)
+    # 2) the numbers of all frequent words, with which longer n-grams may begin
     words = np.flatnonzero(is_frequent).astype(np.int32)
     number_of_word = np.full(walk.n_words, -1, dtype=np.int32)
     number_of_word[words] = np.arange(len(words))
@@ -476,7 +477,8 @@ def _bounds(is_first: NDArray[np.bool_]) -> Integers:
 
     Small integers save time.
     """
-    return np.flatnonzero(np.append(is_first, True)).astype(index_type(len(is_first)))
+    is_bound = np.append(is_first, True)
+    return np.flatnonzero(is_bound).astype(index_type(len(is_first)))
 
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -507,6 +509,7 @@ def stack_rows(parts: Iterable[RowsPart], n_documents: int, dtype: Any) -> RowsP
             columns.resize(size, refcheck=False)
         entries[start:stop] = part_entries
         columns[start:stop] = part_columns
+    # What was too much room is given back.
     n_entries = int(indptr[-1])
     entries.resize(n_entries, refcheck=False)
     columns.resize(n_entries, refcheck=False)

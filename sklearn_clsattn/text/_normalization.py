@@ -1,11 +1,11 @@
-"""Texts that look the same are made the same, and positions are led back to the original.
+"""Texts that look the same are made the same, and positions are mapped back to the original.
 
-1. Signs without a glyph are dropped: the characters with the property Default_Ignorable_Code_Point,
-   as in toNFKC_Casefold of the Unicode Standard, except where they make one emoji of several.
-2. Apostrophes, quotation marks and hyphens become ' " and -, as in the confusables of Unicode
-   Technical Standard 39. Control characters 128 to 159 are read as Windows-1252, as in HTML.
-3. The text is brought to a normalization form of Unicode Standard Annex 15.
-4. With `lowercase`, case is folded.
+1. Signs without a glyph are dropped, except the joiners of emoji.
+2. Numbers such as ½ and ² are separated from digits beside them by a space.
+3. With `lowercase`, case is folded.
+4. Each character is replaced by its normal form, in which apostrophes, quotation marks and hyphens
+   are those of ASCII. Control characters 128 to 159 are read as Windows-1252, as in HTML.
+5. Letters and their marks are composed.
 """
 
 from __future__ import annotations
@@ -13,82 +13,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from itertools import pairwise, repeat
 from typing import Literal, NamedTuple
-from unicodedata import decomposition, normalize
+from unicodedata import normalize
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
-from ._graphemes import (
-    JOINER,
-    PICTOGRAPH,
-    PICTOGRAPHS,
-    classes_of,
-    cluster_starts,
-    joined_characters,
-    may_join,
-    whole_clusters,
-)
+from ._graphemes import CLUSTER, whole_clusters
 
 Form = Literal["NFKC", "NFC"] | None
 
-_ZERO_WIDTH_JOINER = "\u200d"
-# Soft hyphen, grapheme joiner, marks of direction, fillers of Hangul and Khmer, zero-width spaces,
-# variation selectors, byte order mark, tags.
-_IGNORABLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+# Soft hyphens, zero-width spaces, marks of direction, variation selectors and so on, and joiners
+# that join no pictographs, as in Persian and Indian words.
+_INVISIBLE = regex.compile(
+    r"[\p{Default_Ignorable_Code_Point}--\u200d]|\u200d(?!\p{Extended_Pictographic})"
+    r"|(?<!\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]?)\u200d",
+    regex.VERSION1,
 )
-# Emoji with the sign U+FE0F that would else become letters or other signs, such as TM and !!.
-_SIGNED = "[\u203c\u2049\u2122\u2139\u24c2\u3297\u3299]\ufe0f"
-_TAGGED = f"[{PICTOGRAPHS}][\U000e0020-\U000e007e]+\U000e007f"  # such as the flag of Scotland
-_DROPPED = re.compile(f"(?P<kept>{_TAGGED}|{_SIGNED})|[{_IGNORABLE}]")
+_BETWEEN_NUMBERS = regex.compile(r"(?<=\d)(?=\p{No})|(?<=\p{No})(?=\d)")
+_INVISIBLE_OR_NUMBER = regex.compile(r"[\p{Default_Ignorable_Code_Point}\p{No}]")
 
-_APOSTROPHES = (
-    "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u0374\u0384\u055a\u05f3\u07f4\u07f5\u1fbd\u1fbf"
-    "\u1ffd\u1ffe\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c\ua78b\ua78c\uff07"
-)
-_QUOTATION_MARKS = "\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
-_BREATHINGS_WITH_ACCENT = "\u1fcd\u1fce\u1fcf\u1fdd\u1fde\u1fdf"
-_HYPHENS = "\u02d7\u2010\u2011\u2012\u2013\u2043\u2212\ufe63\uff0d"
-
-
-def _replacements() -> dict[str, str]:
-    """Return the replacement of each sign, by the sign (step 2 of the module's docstring)."""
-    # 1) apostrophes, quotation marks and hyphens
-    signs = dict.fromkeys(_APOSTROPHES, "'")
-    for breathing in _BREATHINGS_WITH_ACCENT:
-        accent = normalize("NFD", breathing)[1:]
-        signs[breathing] = f"'{accent}"
-    signs |= dict.fromkeys(_QUOTATION_MARKS, '"')
-    signs |= dict.fromkeys(_HYPHENS, "-")
-    signs["\u2015"] = "\u2014"  # the horizontal bar is a dash
-    # 2) control characters, read as Windows-1252, which leaves some without a sign
-    for byte in range(0x80, 0xA0):
-        sign = bytes([byte]).decode("cp1252", "ignore")
-        if sign:
-            signs[chr(byte)] = sign
-    # 3) narrow letters of Hangul, such as those of laughter, which NFKC would join to syllables
-    for code in range(0xFFA1, 0xFFDD):
-        letter = decomposition(chr(code))  # such as "<narrow> 3131", "" where there is none
-        if letter:
-            signs[chr(code)] = chr(int(letter.split()[1], 16))
-    return signs
-
-
-_SAME = _replacements()
-# The vowel am of Thai and Lao, which NFKC divides.
-_DIVIDED_AM = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
-_DOTTED = "i\u0307"  # looks like i, and is the small letter of the Turkish capital
+# The signs that look like each of ours, as in the confusables of Unicode Technical Standard 39.
+_LOOK_ALIKES = {
+    "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u0384\u055a\u05f3\u07f4\u07f5\u1fbd\u1fbf"
+    "\u1ffe\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c\ua78b\ua78c\uff07",
+    '"': "\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02",
+    "-": "\u02d7\u2010\u2011\u2012\u2013\u2043\u2212\ufe63\uff0d",
+    "\u2014": "\u2015",
+}
+_PLAIN_SIGNS = {ord(sign): ours for ours, signs in _LOOK_ALIKES.items() for sign in signs}
+_PLAIN_SIGNS |= enumerate(bytes(range(0x80, 0xA0)).decode("cp1252", "replace"), start=0x80)
 _BACKTICK = re.compile(r"`(?<=\w`)(?=\w)")  # elsewhere it is no apostrophe
-
-# Emoji, single letters of Hangul, and the vowel am, which no form changes here.
-_KEPT = "\u0e33\u0eb3\u3131-\u318e\u3260-\u327e\U0001f200-\U0001f2ff"
-_MAY_BE_KEPT = re.compile(f"[\ufe0f{_KEPT}]")
-_UNCHANGED = re.compile(f"({_SIGNED}|[{_KEPT}])")
-_INVISIBLE = re.compile(f"[{_IGNORABLE}{_ZERO_WIDTH_JOINER}]")
+_DOTTED = "i\u0307"  # looks like i, and is the small letter of the Turkish capital
+# NFKC would make other letters of pictographs, join single letters of Hangul, and divide the Thai
+# and Lao vowel am.
+_KEPT = regex.compile(r"[\p{Extended_Pictographic}\p{Script=Hangul}\u0e33\u0eb3]")
 _ASCII = bytes(range(0x80))
 
 
@@ -116,12 +76,15 @@ class Aligned(NamedTuple):
 def normalized(text: str, form: Form, *, lowercase: bool) -> str:
     """Return a text in a normal form, which is the same for all texts that look the same.
 
-    Texts in ASCII are only lower-cased, and without a form, so are all.
+    In ASCII, only letters are lower-cased and backticks between them made apostrophes; without a
+    form, texts are lower-cased alone.
     """
     if form is None:
         return text.lower() if lowercase else text
     if not text.isascii():
-        text = _stable(_visible(text), form, lowercase)
+        if _INVISIBLE_OR_NUMBER.search(_beyond_ascii(text)):
+            text, _ = _visible(text)
+        text = _in_form(text, form, lowercase)
     elif lowercase:
         text = text.lower()
     return _BACKTICK.sub("'", text) if "`" in text else text
@@ -149,13 +112,12 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
         starts = np.arange(len(text))
         stops = starts + 1
     else:
-        places = _visible_places(text)
-        visible = _characters_at(text, places)
-        # No step looks beyond a cluster.
-        edges = np.append(cluster_starts(visible), len(visible))
-        clusters = [visible[start:stop] for start, stop in pairwise(edges.tolist())]
-        parts = [_stable(cluster, form, lowercase) for cluster in clusters]
+        visible, places = _visible(text)
+        # No other step looks beyond a cluster.
+        clusters = CLUSTER.findall(visible)
+        parts = [_in_form(cluster, form, lowercase) for cluster in clusters]
         result = _BACKTICK.sub("'", "".join(parts))
+        edges = np.cumsum([0, *map(len, clusters)])
         starts = places[edges[:-1]]
         stops = places[edges[1:] - 1] + 1
     # Each character of the result comes from the part around it.
@@ -163,81 +125,40 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     return Aligned(result, np.repeat(starts, sizes), np.repeat(stops, sizes))
 
 
-def _stable(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
-    """Return a text without invisible signs, normalized until nothing changes."""
-    if _is_simple(text, form, lowercase):
-        return text.casefold() if lowercase else text
-    while (changed := _once(text, form, lowercase)) != text:
-        text = changed
-        if _is_simple(text, form, lowercase):
-            break
-    return text
+def _visible(text: str) -> tuple[str, NDArray[np.intp]]:
+    """Return a text without invisible signs, numbers apart, and its characters' places in it."""
+    dropped = [match.start() for match in _INVISIBLE.finditer(text)]
+    places = np.delete(np.arange(len(text)), dropped)
+    visible = _INVISIBLE.sub("", text)
+    gaps = [match.start() for match in _BETWEEN_NUMBERS.finditer(visible)]
+    return _BETWEEN_NUMBERS.sub(" ", visible), np.insert(places, gaps, places[gaps])
 
 
-def _once(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
-    """Return a text after one pass of steps 2 to 4."""
-    signs = set(_beyond_ascii(text)) & _SAME.keys()
-    for sign in sorted(signs):
-        text = text.replace(sign, _SAME[sign])
-    for divided, whole in _DIVIDED_AM.items():
-        text = text.replace(divided, whole)
-    parts = [text]
-    # Signs of step 2 may have become some that are kept.
-    if _MAY_BE_KEPT.search(_beyond_ascii(text)):
-        parts = _UNCHANGED.split(text)  # every other part stays as it is
-    for i in range(0, len(parts), 2):
-        parts[i] = normalize(form, parts[i])
-        if lowercase:
-            parts[i] = parts[i].casefold().replace(_DOTTED, "i")
-    return "".join(parts)
-
-
-def _is_simple(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
-    """Return whether nothing but the case of a text's characters needs to change."""
-    characters = set(_beyond_ascii(text))
-    return all(map(_is_simple_character, characters, repeat(form), repeat(lowercase)))
+def _in_form(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
+    """Return a text in lower case, with look-alikes replaced, in the normal form."""
+    if lowercase:
+        text = text.casefold().replace(_DOTTED, "i")
+    for character in set(_beyond_ascii(text)):
+        plain = _plain(character, form, lowercase)
+        if plain != character:
+            text = text.replace(character, plain)
+    return normalize("NFC", text)
 
 
 @cache
-def _is_simple_character(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
-    """Return whether a character has no part in any step but the last, whatever is around it."""
-    if may_join(classes_of(character)).any():
-        return False
-    folded = character.casefold() if lowercase else character
-    return _once(character, form, lowercase) == _once(folded, form, lowercase) == folded
+def _plain(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
+    """Return the normal form of a character, which may be several."""
+    if _KEPT.match(character):
+        return character
+    # Look-alikes are parts of some signs, and of the normal form of others, such as ŉ.
+    text = normalize("NFD", character).translate(_PLAIN_SIGNS)
+    text = normalize(form, text).translate(_PLAIN_SIGNS)
+    if len(text) > 1 and text.startswith(" "):  # a mark on a space, for an accent without a letter
+        return character
+    return text.casefold() if lowercase else text
 
 
 def _beyond_ascii(text: str) -> str:
     """Return the characters of a text that are not ASCII."""
     encoded = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
     return encoded.decode("utf-8", "surrogatepass")
-
-
-def _visible(text: str) -> str:
-    """Return a text without the signs that have no glyph."""
-    if not _INVISIBLE.search(_beyond_ascii(text)):
-        return text
-    return _characters_at(text, _visible_places(text))
-
-
-def _characters_at(text: str, places: NDArray[np.intp]) -> str:
-    """Return the characters of a text at some places, as a text."""
-    return "".join(map(text.__getitem__, places.tolist()))
-
-
-def _visible_places(text: str) -> NDArray[np.intp]:
-    """Return the places of the characters that have a glyph or make one emoji of several."""
-    # 1) without the signs that never have a glyph
-    dropped = []
-    for match in _DROPPED.finditer(text):
-        if not match["kept"]:
-            dropped.append(match.start())
-    places = np.delete(np.arange(len(text)), dropped)
-    if _ZERO_WIDTH_JOINER not in text:
-        return places
-    # 2) without joiners that no pictograph follows: in Persian and Indian words they only change
-    # the forms of letters
-    classes = classes_of(_characters_at(text, places))
-    joins = joined_characters(classes)
-    links = np.append((joins & (classes == PICTOGRAPH))[1:], False)
-    return places[(classes != JOINER) | links]

@@ -43,17 +43,19 @@ class Alphabet:
     def _learn(self, codes: Symbols) -> None:
         """Number new characters, given by their code points."""
         characters = list(map(chr, codes.tolist()))
-        is_matched = _matches(self._pattern, characters)
+        is_matched = _matches(self._pattern, "".join(characters))
         first = len(self.characters)
         self.characters += compress(characters, is_matched)
+        # More of them may need a larger type.
         dtype = np.min_scalar_type(len(self.characters))
         self._symbols = self._symbols.astype(dtype, copy=False)
         self._symbols[codes[~is_matched]] = SKIPPED
         self._symbols[codes[is_matched]] = np.arange(first, len(self.characters))
 
-    def matches(self, pattern: str) -> NDArray[np.bool_]:
-        """Return which symbols' characters a regular expression matches, (n_symbols,)."""
-        return _matches(re.compile(pattern), self.characters)
+    def matches(self, pattern: Any) -> NDArray[np.bool_]:
+        """Return which symbols' characters a compiled expression matches, (n_symbols,)."""
+        # The first two symbols have none.
+        return np.append([False, False], _matches(pattern, "".join(self.characters)))
 
     def decode(self, symbols: Symbols, starts: Integers, lengths: Integers) -> list[str]:
         """Return the texts of runs of symbols, each of `lengths` from `starts` on."""
@@ -67,9 +69,12 @@ class Alphabet:
         return [text[start:stop] for start, stop in edges]
 
 
-def _matches(pattern: re.Pattern[str], characters: list[str]) -> NDArray[np.bool_]:
-    """Return which characters a regular expression matches, (n_characters,)."""
-    return np.array([pattern.fullmatch(one) is not None for one in characters])
+def _matches(pattern: Any, text: str) -> NDArray[np.bool_]:
+    """Return which characters of a text an expression of one character matches, (n_characters,)."""
+    matched = [match.start() for match in pattern.finditer(text)]
+    is_matched = np.zeros(len(text), dtype=bool)
+    is_matched[matched] = True
+    return is_matched
 
 
 def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
@@ -124,12 +129,14 @@ def distinct_runs(
 
 def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.uint64]:
     """Return 8 bytes from each start on, as an integer, with 0 for bytes beyond a run's length."""
+    # 1) all runs of 8 bytes, which overlap, as a view
     size = symbols.itemsize
     step = _WORD // size
     n_starts = len(symbols) - step + 1
     windows: NDArray[Any] = np.ndarray(
         (n_starts,), dtype="<u8", buffer=symbols.data, strides=(size,)
     )
+    # 2) those that are read, without the bytes beyond their lengths
     masks = np.empty(step + 1, dtype=np.uint64)  # of the first 0, 1, 2, ... symbols
     for n in range(step + 1):
         n_bits = 8 * size * n

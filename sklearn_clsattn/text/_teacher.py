@@ -1,10 +1,11 @@
 r"""Another model's probabilities of texts without labels, and the weight of these texts.
 
-A text of the teacher is a document with probabilities and a weight, beside 1 for a labelled text.
-The weight is one of :data:`WEIGHTS`, chosen on labelled texts that are held out: for each weight,
-models are trained without a fold of the labelled texts, with the teacher's texts, and scored on the
-fold. Weight 0 is the fit without the teacher, and stays unless another one gains more than a
-standard error.
+A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
+The weight is chosen on labelled texts that are held out: for each of :data:`WEIGHTS`, models are
+trained without a fold of the labelled texts, with the teacher's texts, and scored on the fold.
+Weight 0 is the fit without the teacher. The choice is the mean of these weights, weighted by
+exp(-loss), where the loss is the sum over the texts held out: many labelled texts decide for one
+weight, few do not.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -15,30 +16,34 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._sklearn import _check_sample_weight
+from .._bags import Bags
+from .._fitting import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
-from .._validation import check_probabilities, has_several_labels, plain_labels
+from .._validation import check_probabilities, checked_weights, has_columns, targets_of_labels
+from ..training.forward import log_probabilities
+from ..training.threads import thread_pool
 from ._context_vectorizer import ContextVectorizer, fit_bags
-from ._tokens import checked
 
 if TYPE_CHECKING:
     from .._classifier import ClsAttentionClassifier
 
 WEIGHTS = 0.0, 0.1, 1.0
-"""The weights of a teacher's text of which one is chosen."""
+"""The weights of a teacher's text that are tried."""
 
 N_FOLDS = 4
-_ENOUGH_LABELS = 4_000  # the number of folds that are judged is this, divided by that of labels
+_ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
 _TEXTS_AT_ONCE = 256  # that a teacher is asked for
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while their weight is chosen
 _SEARCH_TOL = 1e-3
@@ -52,7 +57,8 @@ class Lesson(NamedTuple):
     classifier: ClsAttentionClassifier
 
 
-class TaughtTexts(NamedTuple):
+@dataclass(frozen=True)
+class TaughtTexts:
     """Bags of labelled texts, followed by bags of a teacher's texts.
 
     targets : probabilities of the classes, of all texts
@@ -60,51 +66,55 @@ class TaughtTexts(NamedTuple):
     n_labelled : number of labelled texts
     """
 
-    bags: Any
+    bags: Bags
     targets: Targets
     weights: Array
     n_labelled: int
 
-    def subset(self, labelled: Numbers, taught: Numbers) -> TaughtTexts:
-        """Return the texts in some rows."""
-        rows = np.concatenate([labelled, taught])
-        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], len(labelled))
+    def __getitem__(self, rows: Numbers) -> TaughtTexts:
+        """Return the texts in some rows, labelled ones first."""
+        n_labelled = int(np.count_nonzero(rows < self.n_labelled))
+        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
+
+    def with_weight(self, weight: float) -> TaughtTexts:
+        """Return all texts, with a weight of the teacher's."""
+        weights = self.weights.copy()
+        weights[self.n_labelled :] = weight
+        return replace(self, weights=weights)
 
     def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
         """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
         values = self.targets.values.copy()
         values[rows] = probabilities
-        return self._replace(targets=Targets(self.targets.classes, values))
+        return replace(self, targets=Targets(self.targets.classes, values))
 
-    def fit(self, classifier: ClsAttentionClassifier, weight: float) -> ClsAttentionClassifier:
-        """Return a classifier fitted to the texts, with a weight of the teacher's."""
-        weights = self.weights.copy()
-        weights[self.n_labelled :] = weight
-        return clone(classifier).fit(self.bags, self.targets, weights)
+    def class_sums(self) -> Array:
+        """Return the weights of the classes, (n_classes,)."""
+        return self.targets.class_sums(self.weights)
 
 
 def learn_from_teacher(
     vectorizer: ContextVectorizer,
     classifier: ClsAttentionClassifier,
-    X: Iterable[str],
+    texts: list[str],
     y: Any,
     sample_weight: Any,
-    unlabeled: Iterable[str] | None,
+    unlabeled: list[str] | None,
     teacher: Any,
 ) -> Lesson:
     """Fit a vectorizer and a classifier with a teacher.
 
     The parameters are those of :meth:`~sklearn_clsattn.TextClassifier.fit`.
     """
-    texts = list(checked(X, texts=True))
-    more = list(checked(unlabeled or (), texts=True))
+    more = unlabeled or []
     if not more:
         raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
-    if has_several_labels(y):
+    if has_columns(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
-    labels = column_or_1d(plain_labels(y), warn=True)
+    label_targets = targets_of_labels(y)
+    labels = label_targets.classes[label_targets.values]
     check_consistent_length(texts, labels)
-    weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
+    weights = checked_weights(texts, sample_weight)
     # 1) the teacher's probabilities
     log = print if classifier.verbose else None
     is_new = needs_fit(teacher)
@@ -125,13 +135,18 @@ def learn_from_teacher(
         return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
 
     sample = _sample_by_content(more)
-    with_teacher = every_text.fit(classifier, 1.0)
+    with_teacher = _fitted(classifier, every_text)
     weight = choose_weight(with_teacher, every_text, sample, teach_without if is_new else None)
     # 4) the classifier with this weight
     model = with_teacher
     if 0 < weight < 1:
-        model = every_text.fit(classifier, weight)
+        model = _fitted(classifier, every_text.with_weight(weight))
     return Lesson(weight, vectorizer, model)
+
+
+def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttentionClassifier:
+    """Return a clone of a classifier that is fitted to texts."""
+    return clone(classifier).fit(texts.bags, texts.targets, texts.weights)
 
 
 def needs_fit(teacher: Any) -> bool:
@@ -213,8 +228,9 @@ def _checked_probabilities(
             f"The teacher has the classes {frame.columns.tolist()}, which do not include the "
             f"labels {missing}: expected the names of all labels in y among them."
         )
-    check_probabilities(frame, None)
-    return frame.astype(np.float64)
+    frame = frame.astype(np.float64)
+    check_probabilities(frame.to_numpy())
+    return frame
 
 
 def _joint_targets(labels: NDArray[Any], taught: pd.DataFrame) -> Targets:
@@ -239,7 +255,7 @@ def choose_weight(
     sample: Numbers,
     teach_without: Callable[[Numbers, Numbers], Array] | None = None,
 ) -> float:
-    """Return the one of :data:`WEIGHTS` with the least loss of labelled texts that are held out.
+    """Return the mean of :data:`WEIGHTS`, weighted by losses of labelled texts that are held out.
 
     `with_teacher` is fitted to all texts with weight 1, and `sample` numbers the teacher's texts
     that are learned meanwhile. `teach_without` fits a teacher to some of the labelled texts, and
@@ -248,57 +264,75 @@ def choose_weight(
     n_labelled = texts.n_labelled
     n_taught = len(texts.weights) - n_labelled
     taught = n_labelled + sample
-    # 1) settings of quick fits, with and without the teacher
-    every_label = texts.subset(np.arange(n_labelled), taught[:0])
-    settings = _settings_of(with_teacher)
-    settings_without = _settings_of(every_label.fit(with_teacher, 0.0))
+    every_label = texts[np.arange(n_labelled)]
+    # 1) quick fits, with and without the teacher
+    fit_with = _QuickFit(with_teacher)
+    fit_without = _QuickFit(_fitted(with_teacher, every_label))
     # 2) the losses of labelled texts that are held out
     losses = np.full((n_labelled, len(WEIGHTS)), np.nan)
     for labelled, held_out in _folds(every_label):
         fold_texts = texts
         if teach_without is not None:  # a teacher that has not seen the labels that are held out
             fold_texts = texts.with_probabilities(taught, teach_without(labelled, sample))
-        known = _of_known_classes(every_label, labelled, held_out)
-        true = texts.targets.values[known]
-        for number, weight in enumerate(WEIGHTS):
-            training = fold_texts.subset(labelled, taught if weight else taught[:0])
-            quick = clone(with_teacher).set_params(**(settings if weight else settings_without))
-            model = training.fit(quick, weight * n_taught / len(sample))
-            log_probabilities = model.predict_log_proba(texts.bags[known])
-            losses[known, number] = -(log_probabilities * true).sum(axis=1)
-    # 3) the weight of least loss, if it gains more than a standard error
-    losses = losses[~np.isnan(losses).any(axis=1)]
-    if len(losses) < 2:
-        return WEIGHTS[-1]  # no text can judge the teacher
-    best = int(losses.mean(axis=0).argmin())
-    gains = losses[:, 0] - losses[:, best]
-    standard_error = gains.std() / math.sqrt(len(gains))
-    return WEIGHTS[best] if gains.mean() > standard_error else WEIGHTS[0]
+        known = _of_known_classes(texts, labelled, held_out)
+        losses[known, 0] = fit_without.losses(texts[labelled], texts[known])
+        training = fold_texts[np.concatenate([labelled, taught])]
+        for number, weight in enumerate(WEIGHTS[1:], start=1):
+            weighted = training.with_weight(weight * n_taught / len(sample))
+            losses[known, number] = fit_with.losses(weighted, texts[known])
+    # 3) the mean of the weights, by these losses
+    is_judge = ~np.isnan(losses).any(axis=1) & (every_label.weights > 0)
+    if not is_judge.any():
+        return WEIGHTS[-1]
+    total_losses = every_label.weights[is_judge] @ losses[is_judge]
+    return round(float(softmax(-total_losses) @ WEIGHTS), 3)  # 0 is the fit without the teacher
 
 
-def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
-    """Return the parameters of a quick fit, as a fitted classifier has chosen them."""
-    return {
-        "C": classifier.C_,
-        "attention_C": classifier.attention_C_,
-        "token_vectors_scale": getattr(classifier, "token_vectors_scale_", 0.0),
-        "tol": _SEARCH_TOL,
-    }
+class _QuickFit:
+    """Fits to fewer texts, with the strengths of penalties that a fitted classifier has chosen."""
+
+    def __init__(self, classifier: ClsAttentionClassifier) -> None:
+        from ..training.products import resolve_device  # PyTorch, which prediction does not need
+
+        self._class_weight = classifier.class_weight
+        self._settings = {
+            "C": classifier.C_,
+            "attention_C": classifier.attention_C_,
+            "vector_scale": getattr(classifier, "token_vectors_scale_", 0.0),
+            "max_iter": classifier.max_iter,
+            "tol": _SEARCH_TOL,
+            "device": resolve_device(classifier.device),
+        }
+
+    def losses(self, training: TaughtTexts, held_out: TaughtTexts) -> Array:
+        """Return the log losses of labelled texts that are held out, (n_held_out,)."""
+        from ..training.documents import Documents
+        from ..training.fit import fit_attention
+
+        documents = Documents(training.bags, training.targets, training.weights)
+        documents, dtype = prepared(documents, self._class_weight, damps_counts=False)
+        vectors = training.bags.vectors
+        with thread_pool():
+            fit = fit_attention(documents, dtype=dtype, vectors=vectors, **self._settings)
+        outputs = fit.model.outputs(held_out.bags)
+        return -(log_probabilities(outputs) * held_out.targets.values).sum(axis=1)
 
 
 def _folds(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the rows of labelled texts in training and held out, fewer times for many labels."""
-    from .._core.choose_c import assign_folds
-    from .._core.documents import Documents
+    from ..training.documents import Documents
+    from ..training.folds import assign_folds
 
-    bags, targets, weights, n_labelled = labelled_texts
-    folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
-    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / n_labelled))
+    documents = Documents(labelled_texts.bags, labelled_texts.targets, labelled_texts.weights)
+    folds = assign_folds(documents.groups, documents.targets, documents.weights, N_FOLDS)
+    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / labelled_texts.n_labelled))
     for fold in range(n_used):
-        is_out = folds == fold
+        labelled = np.flatnonzero(folds != fold)
+        held_out = np.flatnonzero(folds == fold)
         # Copies are in one fold, so that some may be empty.
-        if is_out.any() and not is_out.all():
-            yield np.flatnonzero(~is_out), np.flatnonzero(is_out)
+        can_train = np.count_nonzero(labelled_texts[labelled].class_sums()) > 1
+        if can_train and len(held_out):
+            yield labelled, held_out
 
 
 def _of_known_classes(texts: TaughtTexts, labelled: Numbers, held_out: Numbers) -> Numbers:
@@ -306,6 +340,6 @@ def _of_known_classes(texts: TaughtTexts, labelled: Numbers, held_out: Numbers) 
 
     Of another class, a model without the teacher knows nothing.
     """
-    class_sums = texts.targets[labelled].class_sums(texts.weights[labelled])
+    class_sums = texts[labelled].class_sums()
     true_classes = texts.targets.values[held_out].argmax(axis=1)
     return held_out[class_sums[true_classes] > 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import wraps
 from itertools import chain
@@ -13,27 +12,17 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._callbacks import CallbackSupportMixin, fit_task
+from .._fitting import all_or_nothing
 from .._matrices import as_configured
-from .._pickling import SavedMixin, public
-from .._training import all_or_nothing
-from .._validation import check_not_swapped
+from .._pickling import SavedMixin
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
-from ._tokens import (
-    BETWEEN_SPACES,
-    PATTERNS,
-    Tokens,
-    checked,
-    document_number,
-    number_tokens,
-    tokenize,
-)
+from ._tokens import BETWEEN_SPACES, PATTERNS, Tokens, document_number, tokenize
 
 # Total number of characters above which counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
 
 
-@public("sklearn_clsattn.text")
 class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
@@ -49,15 +38,12 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     binary, dtype : various
         The form of the counts.
     token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
-        These patterns are fast: the default, that of :class:`ContextVectorizer`, ``r"\\S+"``, and
-        words with contractions, ``r"(?u)\\b\\w+(?:'\\w+)?\\b"``.
+        These patterns are fast: the default, that of :class:`ContextVectorizer`, and ``r"\\S+"``.
 
     Notes
     -----
-    Words are counted as integers, in whole arrays. With other patterns or a `tokenizer`,
-    scikit-learn finds the words, and only n-grams of several words are counted as integers.
-    scikit-learn's own code runs if neither applies (a callable `analyzer`, ``analyzer="char"``) or
-    for few documents, where it is as fast.
+    Words are counted as integers, in whole arrays. scikit-learn's own code runs with other patterns
+    or analyzers, a `tokenizer`, files, and for few documents, where it is as fast.
 
     Examples
     --------
@@ -73,7 +59,6 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     @all_or_nothing
     @wraps(CountVectorizer.fit_transform)
     def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
-        check_not_swapped(raw_documents, y)
         with fit_task(self, raw_documents, y):
             return super().fit_transform(raw_documents, y)
 
@@ -82,28 +67,16 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
-        if self.preprocessor is None and not callable(self.analyzer):
-            raw_documents = checked(raw_documents, lowercase=self.lowercase)
-        characters = self.analyzer == "char_wb"
-        pattern = BETWEEN_SPACES if characters else self.token_pattern
-        if self.tokenizer is not None and not characters:
-            pattern = None
-        is_fast = _is_fast(self, pattern)
+        is_fast = _is_fast(self)
         if is_fast:
-            is_fast, raw_documents = _peek(raw_documents, MIN_SIZE)
+            is_fast, raw_documents = _peek(raw_documents)
         if not is_fast:
             return super()._count_vocab(raw_documents, fixed_vocab)
         # 1) tokens
         self.build_analyzer()  # which warns of stop words that no token equals
-        if pattern in PATTERNS:
-            texts = _only_strings(_preprocessed(self, raw_documents))
-            tokens = tokenize(texts, pattern, positions=False)
-        else:
-            raw_documents = list(raw_documents)
-            tokens = number_tokens(_preprocessed(self, raw_documents), self.build_tokenizer())
-            # Names of n-grams are ambiguous if words contain spaces or are not strings.
-            if any(not isinstance(word, str) or " " in word for word in tokens.words):
-                return super()._count_vocab(raw_documents, fixed_vocab)
+        characters = self.analyzer == "char_wb"
+        pattern = BETWEEN_SPACES if characters else self.token_pattern
+        tokens = tokenize(_preprocessed(self, raw_documents), pattern, positions=False)
         stop_words = None if characters else self.get_stop_words()
         if stop_words:
             tokens = tokens.without(frozenset(stop_words))
@@ -168,43 +141,33 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         return super()._sort_features(X, vocabulary)
 
 
-def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
-    """Return whether counting integers is faster for a vectorizer with this token pattern."""
+def _is_fast(vectorizer: TokenVectorizer) -> bool:
+    """Return whether counting integers is faster for many documents of a vectorizer."""
     min_n, max_n = vectorizer.ngram_range
-    if not (isinstance(min_n, int) and isinstance(max_n, int) and 1 <= min_n <= max_n):
+    if not 1 <= min_n <= max_n or vectorizer.input != "content":
         return False
-    if vectorizer.analyzer not in ("word", "char_wb") or vectorizer.dtype is None:
-        return False
-    # Of words that scikit-learn finds, only longer n-grams are counted faster. Files, which can be
-    # read only once, are left to scikit-learn.
-    if pattern not in PATTERNS and (max_n == 1 or vectorizer.input != "content"):
-        return False
-    return np.dtype(vectorizer.dtype).char in "?bBhHiIlLqQfd"
+    if vectorizer.analyzer == "word":
+        return vectorizer.tokenizer is None and vectorizer.token_pattern in PATTERNS
+    return vectorizer.analyzer == "char_wb"
 
 
-def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[Any]]:
-    """Return whether documents have `min_size` characters (files always do), and all documents."""
+def _peek(raw_documents: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
+    """Return whether the first documents are texts of `MIN_SIZE` characters, and all documents."""
     size = 0
     seen = []
     documents = iter(raw_documents)
     for document in documents:
         seen.append(document)
-        size += len(document) if isinstance(document, str | bytes) else min_size
-        if size >= min_size:
+        if not isinstance(document, str | bytes):
+            break
+        size += len(document)
+        if size >= MIN_SIZE:
             return True, chain(seen, documents)
-    return False, seen
+    return False, chain(seen, documents)
 
 
-def _preprocessed(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[Any]:
+def _preprocessed(vectorizer: TokenVectorizer, raw_documents: Iterable[Any]) -> Iterator[str]:
     """Yield documents, decoded and preprocessed like the vectorizer does."""
     preprocess = vectorizer.build_preprocessor()
     for document in raw_documents:
         yield preprocess(vectorizer.decode(document))
-
-
-def _only_strings(texts: Iterable[Any]) -> Iterator[str]:
-    """Yield texts, and raise TypeError like scikit-learn for anything else."""
-    for text in texts:
-        if not isinstance(text, str):
-            re.search("", text)
-        yield text

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,39 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._core.threads import stream_in_threads
 from .._matrices import index_type
 from .._types import Integers
-from .._validation import is_missing
-from ._graphemes import (
-    BREAK,
-    KEYCAP,
-    PICTOGRAPH,
-    classes_of,
-    cluster_class,
-    cluster_starts,
-    joined_characters,
-    may_join,
-)
+from ..training.threads import stream_in_threads
+from ._graphemes import ALONE, CLUSTER, KEYCAP, LINK, MARK, STACKER
 from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
-WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
-PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
+PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, BETWEEN_SPACES)
 
-# Characters of scripts without spaces between words, or with many word endings: Thai, Lao,
-# Burmese, Khmer, Kana, Han and Hangul.
-ALONE = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff]"
-)
 # Characters that are read together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
 _SEPARATOR = "\n"  # in no token
 _FEW_DOCUMENTS = 5_000
+# Longer words are not spelled: they are encoded files, whose n-grams would outnumber all others.
+_LONGEST_SPELLED = 40
+_LETTER = re.compile(r"\w")
+_APOSTROPHE = re.compile("['’]")
 
 Ids = NDArray[np.int32]
 NO_IDS: Ids = np.zeros(0, np.int32)
@@ -124,28 +108,24 @@ def look_up(words: Collection[str], numbers: Mapping[str, int]) -> Ids:
 
 def has_letters(word: str) -> bool:
     """Return whether a word contains a letter, a digit or an underscore."""
-    return re.search(r"\w", word) is not None
+    return _LETTER.search(word) is not None
 
 
 def is_spelled(word: str) -> bool:
     """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
+    if len(word) > _LONGEST_SPELLED:
+        return False
     if word.isascii() and word.isalnum():
         return True  # most words, without the expressions below
-    if not has_letters(word):
-        return False
-    may_be_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
-    is_sign = may_be_sign and len(cluster_starts(word)) == 1
-    return not is_sign
-
-
-def words_differ(text: str) -> bool:
-    """Return whether a text's words depend on `scripts` of :func:`tokenize`."""
-    return ALONE.search(text) is not None or any(map(cluster_class, set(text)))
+    may_be_sign = ALONE.match(word) or KEYCAP in word
+    is_sign = may_be_sign and CLUSTER.fullmatch(word)
+    return has_letters(word) and not is_sign
 
 
 class _EncodedTexts(NamedTuple):
     """Some consecutive texts, one after the other, with a separator before and after each."""
 
+    text: str
     symbols: Symbols  # (n_characters,)
     sizes: Integers  # (n_texts,), numbers of characters
 
@@ -169,28 +149,18 @@ def tokenize(
     With `scripts`, which needs the pattern of words and punctuation, no grapheme cluster is divided
     (emoji, letters with marks), and each cluster of scripts such as Chinese and Thai is a token.
     """
-    in_tokens = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")
-    alphabet = Alphabet(in_tokens)
-
-    def encode(batch: list[str]) -> _EncodedTexts:
-        sizes = np.fromiter(map(len, batch), np.int64, len(batch))
-        text = _SEPARATOR.join(["", *batch, ""])
-        return _EncodedTexts(alphabet.encode(text), sizes)
-
-    def tokenize_block(block: _EncodedTexts) -> _Block:
-        return _tokenize_block(block, alphabet, pattern, positions, scripts)
-
+    tokenizer = _Tokenizer(pattern, positions, scripts)
     # 1) tokens of each block of texts; its symbols, of which the alphabet learns, come first
-    encoded = map(encode, batches(texts, BLOCK))
-    blocks = list(stream_in_threads(tokenize_block, encoded))
+    encoded = map(tokenizer.encode, batches(texts, BLOCK))
+    blocks = list(stream_in_threads(tokenizer.tokenize, encoded))
     if not blocks:
-        blocks = [tokenize_block(encode([]))]
+        blocks = [tokenizer.tokenize(tokenizer.encode([]))]
     # 2) distinct words of all blocks
     symbols = padded([block.symbols for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
     starts = np.cumsum(lengths) - lengths
     numbers, examples = distinct_runs(symbols, starts, lengths)
-    words = alphabet.decode(symbols, starts[examples], lengths[examples])
+    words = tokenizer.alphabet.decode(symbols, starts[examples], lengths[examples])
     # 3) numbers in a block become numbers in all blocks
     ids = []
     start = 0
@@ -209,40 +179,102 @@ def tokenize(
     )
 
 
-def _tokenize_block(
-    texts: _EncodedTexts, alphabet: Alphabet, pattern: str, positions: bool, scripts: bool
-) -> _Block:
-    """Return the tokens of some texts."""
-    symbols = padded([texts.symbols])
-    # 1) where tokens start and stop
-    if pattern == WORDS_AND_PUNCTUATION:
-        starts, stops = _words_and_punctuation(symbols, alphabet, scripts)
-    elif pattern == WORDS_AND_CONTRACTIONS:
-        starts, stops = _words_and_contractions(symbols, alphabet)
-    else:
-        starts, stops = _true_runs(symbols > SKIPPED)
-        if pattern == WORDS:
-            is_long = stops - starts > 1
-            starts = starts[is_long]
-            stops = stops[is_long]
-    # 2) their texts, which stand one after the other, after a separator each
-    sizes = texts.sizes + 1
-    origins = np.cumsum(sizes) - sizes + 1
-    first_tokens = np.searchsorted(starts, np.append(origins, len(symbols)))
-    counts = np.diff(first_tokens)
-    # 3) their words
-    lengths = stops - starts
-    ids, examples = distinct_runs(symbols, starts, lengths)
-    word_lengths = lengths[examples]
-    words = symbols[ranges(starts[examples], word_lengths)]
-    # 4) their positions in the texts
-    starts_in_text = NO_IDS
-    stops_in_text = NO_IDS
-    if positions:
-        origin = np.repeat(origins, counts)
-        starts_in_text = (starts - origin).astype(np.int32)
-        stops_in_text = (stops - origin).astype(np.int32)
-    return _Block(ids.astype(np.int32), counts, starts_in_text, stops_in_text, words, word_lengths)
+class _Tokenizer:
+    """Finds the tokens of blocks of texts, whose characters are numbered as they come."""
+
+    def __init__(self, pattern: str, positions: bool, scripts: bool) -> None:
+        self._pattern = pattern
+        self._positions = positions
+        self._scripts = scripts
+        self.alphabet = Alphabet(r"\w" if pattern == WORDS else r"\S")
+
+    def encode(self, texts: list[str]) -> _EncodedTexts:
+        """Return texts as symbols."""
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        text = _SEPARATOR.join(["", *texts, ""])
+        return _EncodedTexts(text, self.alphabet.encode(text), sizes)
+
+    def tokenize(self, texts: _EncodedTexts) -> _Block:
+        """Return the tokens of some texts."""
+        symbols = padded([texts.symbols])
+        # 1) where tokens start and stop
+        if self._pattern == WORDS_AND_PUNCTUATION:
+            starts, stops = self._words_and_punctuation(texts.text, symbols)
+        else:
+            starts, stops = _true_runs(symbols > SKIPPED)
+            if self._pattern == WORDS:
+                is_long = stops - starts > 1
+                starts = starts[is_long]
+                stops = stops[is_long]
+        # 2) their texts, which stand one after the other, after a separator each
+        sizes = texts.sizes + 1
+        origins = np.cumsum(sizes) - sizes + 1
+        first_tokens = np.searchsorted(starts, np.append(origins, len(symbols)))
+        counts = np.diff(first_tokens)
+        # 3) their words
+        lengths = stops - starts
+        ids, examples = distinct_runs(symbols, starts, lengths)
+        word_lengths = lengths[examples]
+        words = symbols[ranges(starts[examples], word_lengths)]
+        # 4) their positions in the texts
+        starts_in_text = NO_IDS
+        stops_in_text = NO_IDS
+        if self._positions:
+            origin = np.repeat(origins, counts)
+            starts_in_text = (starts - origin).astype(np.int32)
+            stops_in_text = (stops - origin).astype(np.int32)
+        return _Block(
+            ids.astype(np.int32), counts, starts_in_text, stops_in_text, words, word_lengths
+        )
+
+    def _words_and_punctuation(self, text: str, symbols: Symbols) -> tuple[Integers, Integers]:
+        """Return the starts and stops of words and of single signs, each (n_tokens,)."""
+        # 1) which characters are of words, and which are other signs
+        is_letter = self.alphabet.matches(_LETTER)
+        if self._scripts:
+            is_letter &= ~self.alphabet.matches(ALONE)
+        is_word = is_letter.take(symbols)
+        is_seen = symbols > SKIPPED
+        # 2) characters that belong to the one before them
+        joins = self._joins(text, symbols) if self._scripts else np.zeros(len(symbols), dtype=bool)
+        if joins.any():
+            # A cluster is what its first character is, but a keycap is a sign.
+            first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
+            is_keycap = self.alphabet.matches(re.compile(KEYCAP)).take(symbols)
+            is_word[first[is_keycap]] = False
+            is_word = is_word[first]
+            is_seen = is_seen[first]
+        # 3) apostrophes within words
+        is_apostrophe = self.alphabet.matches(_APOSTROPHE).take(symbols)
+        is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
+        # 4) runs of words' characters, and signs with what belongs to them
+        is_sign = is_seen & ~is_word
+        sign_starts = is_sign & ~joins
+        sign_ends = is_sign & ~np.append(joins[1:], False)
+        starts = np.flatnonzero((is_word[1:] & ~is_word[:-1]) | sign_starts[1:]) + 1
+        stops = np.flatnonzero((is_word[:-1] & ~is_word[1:]) | sign_ends[:-1]) + 1
+        return starts, stops
+
+    def _joins(self, text: str, symbols: Symbols) -> NDArray[np.bool_]:
+        """Return which characters belong to the cluster of the one before, (n_characters,)."""
+        is_mark = self.alphabet.matches(MARK)
+        is_link = self.alphabet.matches(LINK)
+        if not (is_mark | is_link).any():
+            return np.zeros(len(symbols), dtype=bool)
+        # 1) marks, and consonants under others
+        joins = is_mark.take(symbols)
+        is_alone = self.alphabet.matches(ALONE)
+        is_stacker = self.alphabet.matches(STACKER)
+        joins[1:] |= is_stacker.take(symbols[:-1]) & is_alone.take(symbols[1:])
+        # 2) what links join, in the runs of such characters that have a link
+        links = np.flatnonzero(is_link.take(symbols))
+        starts, stops = _true_runs((is_mark | is_link | is_alone).take(symbols))
+        runs = np.unique(np.searchsorted(starts, links, side="right") - 1)
+        for start, stop in zip(starts[runs].tolist(), stops[runs].tolist(), strict=True):
+            # The first character of a cluster may stand before the run.
+            for cluster in CLUSTER.finditer(text, start - 1, stop):
+                joins[cluster.start() + 1 : cluster.end()] = True
+        return joins
 
 
 def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
@@ -251,114 +283,52 @@ def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     return edges[::2], edges[1::2]
 
 
-def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integers, Integers]:
-    """Return the starts and stops of words, each (n_words,); an apostrophe joins two words."""
-    starts, stops = _true_runs(alphabet.matches(r"\w").take(symbols))
-    # Of the characters outside words, only apostrophes are not skipped.
-    is_joined = (symbols[stops[:-1]] > SKIPPED) & (starts[1:] - stops[:-1] == 1)
-    # If apostrophes alternate with words, every other one belongs to a token.
-    at = np.arange(len(is_joined))
-    last_apart = np.maximum.accumulate(np.where(is_joined, -1, at))
-    is_joined &= (at - last_apart) % 2 == 1
-    is_first = np.append(True, ~is_joined)[: len(starts)]
-    is_last = np.append(~is_joined, True)[: len(starts)]
-    return starts[is_first], stops[is_last]
-
-
-def _words_and_punctuation(
-    symbols: Symbols, alphabet: Alphabet, scripts: bool
-) -> tuple[Integers, Integers]:
-    """Return the starts and stops of words and of single signs, each (n_tokens,)."""
-    if scripts:
-        is_word, joins = _clusters(symbols, alphabet)
-    else:
-        is_word = alphabet.matches(r"\w").take(symbols)
-        joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
-    is_apostrophe = alphabet.matches("['’]").take(symbols)
-    is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
-    is_sign = (symbols > SKIPPED) & ~is_word
-    sign_starts = is_sign & ~joins
-    sign_ends = is_sign & ~np.append(joins[1:], False)
-    starts = np.flatnonzero((is_word[1:] & ~is_word[:-1]) | sign_starts[1:]) + 1
-    stops = np.flatnonzero((is_word[:-1] & ~is_word[1:]) | sign_ends[:-1]) + 1
-    return starts, stops
-
-
-def _clusters(symbols: Symbols, alphabet: Alphabet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which characters are in words, by clusters, and which join the one before them.
-
-    Clusters of scripts such as Chinese, pictographs and keycaps are signs.
-    """
-    # The first symbols stand for no character and for skipped ones.
-    characters = "".join(alphabet.characters[SKIPPED + 1 :])
-    classes = np.append([BREAK, BREAK], classes_of(characters)).astype(np.uint8)
-    is_sign = alphabet.matches(ALONE.pattern) | (classes == PICTOGRAPH)
-    is_word = (alphabet.matches(r"\w") & ~is_sign).take(symbols)
-    is_joining = may_join(classes)
-    if not (is_joining.any() and is_joining.take(symbols).any()):
-        return is_word, np.zeros(len(symbols), dtype=bool)
-    joins = joined_characters(classes.take(symbols))
-    # A cluster is a sign or part of a word as its first character is.
-    first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
-    is_keycap = alphabet.matches(KEYCAP).take(symbols)
-    is_word[first[joins & is_keycap]] = False
-    return is_word[first], joins
-
-
-def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
-    """Return the tokens that a function finds in texts, without starts and stops."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__  # a new token gets the next number
-    ids = array("i")
-    ends = [0]
-    for text in texts:
-        ids.extend(map(numbers.__getitem__, find(text)))
-        ends.append(len(ids))
-    return Tokens(np.array(ids, np.int32), np.array(ends), NO_IDS, NO_IDS, list(numbers))
-
-
 def tokens_of_tokenizer(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
     """Return the tokens that a function finds in texts, without blank ones.
 
     Their positions are found in the texts, in order; a token that is not there has the stop -1.
     """
+    return _from_spans(_spans_of_tokenizer(text, tokenizer) for text in texts)
 
-    def spans(text: str) -> Iterator[tuple[str, int, int]]:
-        end = 0  # of the last token that is in the text
-        for token in tokenizer(text):
-            word = str(token).strip()
-            if len(word.split()) > 1:
-                raise ValueError(
-                    f"tokenizer must return tokens without white space, got {word!r}: "
-                    "split them, or replace spaces by '_'."
-                )
-            if not word:
-                continue
-            start = text.find(word, end)
-            if start < 0:
-                yield word, end, -1
-            else:
-                end = start + len(word)
-                yield word, start, end
 
-    return _from_spans(map(spans, texts))
+def _spans_of_tokenizer(
+    text: str, tokenizer: Callable[[str], Iterable[Any]]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the token, the start and the stop of each token that a function finds in a text."""
+    end = 0  # of the last token that is in the text
+    for token in tokenizer(text):
+        word = str(token).strip()
+        if len(word.split()) > 1:
+            raise ValueError(
+                f"tokenizer must return tokens without white space, got {word!r}: "
+                "split them, or replace spaces by '_'."
+            )
+        if not word:
+            continue
+        start = text.find(word, end)
+        if start < 0:
+            yield word, end, -1
+        else:
+            end = start + len(word)
+            yield word, start, end
 
 
 def tokens_of_pattern(texts: Iterable[str], pattern: str) -> Tokens:
     """Return the tokens that any regular expression matches in texts, without empty matches."""
     compiled = re.compile(pattern)
-
-    def spans(text: str) -> Iterator[tuple[str, int, int]]:
-        for match in compiled.finditer(text):
-            if match.group():
-                yield match.group(), match.start(), match.end()
-
-    tokens = _from_spans(map(spans, texts))
+    tokens = _from_spans(_spans_of_pattern(text, compiled) for text in texts)
     if compiled.groups or any(word.split() != [word] for word in tokens.words):
         raise ValueError(
             f"token_pattern must not match white space or have a capturing group, got {pattern!r}."
         )
     return tokens
+
+
+def _spans_of_pattern(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the token, the start and the stop of each match in a text."""
+    for match in pattern.finditer(text):
+        if match.group():
+            yield match.group(), match.start(), match.end()
 
 
 def _from_spans(spans_of_texts: Iterable[Iterable[tuple[str, int, int]]]) -> Tokens:
@@ -389,82 +359,17 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         yield batch
 
 
-def checked(
-    raw_documents: Iterable[Any], *, texts: bool = False, lowercase: bool = False
-) -> Iterator[Any]:
-    """Yield documents; raise ValueError for missing ones and, with `texts`, for non-strings.
-
-    With `lowercase`, numbers and sequences are refused, which have no lower case.
-    """
-    check_text_container(raw_documents, one_text=texts)
-    if hasattr(raw_documents, "to_pylist"):  # of pyarrow, whose items are no strings
-        raw_documents = raw_documents.to_pylist()
+def checked_texts(raw_documents: Iterable[Any]) -> Iterator[str]:
+    """Yield texts; raise ValueError for one text instead of several, and for anything else."""
+    if isinstance(raw_documents, str):
+        raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     for at, document in enumerate(raw_documents):
-        if type(document) is not str:  # most are, and a call for each takes a tenth of counting
-            _check_document(document, at, texts, lowercase)
+        if not isinstance(document, str):
+            raise ValueError(
+                f"Documents must be texts, but the one at position {at} is {document!r:.60}, of "
+                f"type {type(document).__name__}."
+            )
         yield document
-
-
-def _check_document(document: Any, at: int, texts: bool, lowercase: bool) -> None:
-    """Raise ValueError for a document at position `at` that :func:`checked` refuses."""
-    if is_missing(document):
-        raise ValueError(
-            f"Documents must be texts, but the one at position {at} is {document!r}: remove it "
-            "and its label, or replace it by ''."
-        )
-    if (texts and not isinstance(document, str)) or (lowercase and not _can_be_text(document)):
-        raise ValueError(
-            f"Documents must be texts, but the one at position {at} is {_shown(document)}: "
-            f"{_remedy(document)}."
-        )
-
-
-def check_text_container(raw_documents: Any, *, one_text: bool) -> None:
-    """Raise ValueError for what is not an iterable of texts, with `one_text` also for a text."""
-    expected = "Expected an iterable of texts, got "
-    if one_text and isinstance(raw_documents, str | bytes):
-        raise ValueError(f"{expected}one text: pass [text].")
-    columns = getattr(raw_documents, "columns", None)
-    if columns is not None:  # whose names would be the texts
-        if len(columns) != 1:
-            raise ValueError(f"{expected}a data frame: pass a column of it.")
-        name = next(iter(columns))
-        raise ValueError(
-            f"{expected}a data frame: pass a column of it, X[{name!r}]. In a "
-            f"ColumnTransformer, select it by {name!r} instead of [{name!r}]."
-        )
-    if sparse.issparse(raw_documents):
-        raise ValueError(
-            f"{expected}a sparse matrix: pass texts, or leave out the vectorizer for counts."
-        )
-    if getattr(raw_documents, "ndim", 1) != 1:
-        raise ValueError(
-            f"{expected}an array of shape {raw_documents.shape}: pass one column, X[:, 0]. In a "
-            "ColumnTransformer, select it by 0 instead of [0]."
-        )
-    if isinstance(raw_documents, Mapping):
-        raise ValueError(f"{expected}a dictionary: pass its values, list(X.values()).")
-    if not hasattr(raw_documents, "__iter__"):
-        raise ValueError(f"{expected}{_shown(raw_documents)}: pass a list of texts.")
-
-
-def _can_be_text(document: Any) -> bool:
-    """Return whether a document is not a number or a sequence of words."""
-    return not isinstance(document, int | float | np.number | list | tuple | set | dict)
-
-
-def _shown(value: Any) -> str:
-    """Return a value, shortened, with the name of its type."""
-    return f"{value!r:.60}, of type {type(value).__name__}"
-
-
-def _remedy(document: Any) -> str:
-    """Return the remedy for a document that is not a text."""
-    if isinstance(document, bytes):
-        return "decode it, as in [text.decode() for text in X]"
-    if isinstance(document, list | tuple | np.ndarray):
-        return "join its words, as in [' '.join(words) for words in X]"
-    return "replace it by a text, such as str(x), or by ''"
 
 
 def check_any_texts(n_documents: int, n_tokens: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._bags import Bags, TokenVectors, without_unused_columns
+from .._bags import Bags, without_unused_columns
 from ._characters import spelling_matrix
 from ._tokens import is_spelled, look_up
 
@@ -112,11 +112,6 @@ class UnitNumbers:
     def __len__(self) -> int:
         return len(self.units.names) + len(self._others)
 
-    @property
-    def names(self) -> NDArray[np.object_]:
-        """Names of the units, (n_units,)."""
-        return np.concatenate([self.units.names, self._other_names()])
-
     def number(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return the units of distinct words, (n_words,), -1 for those without columns."""
         # 1) the numbers of units
@@ -138,7 +133,7 @@ class UnitNumbers:
         self._spelled.append(spelled[has_columns])
         return numbers
 
-    def bags(self, left: Any, vectors: TokenVectors | None) -> Bags:
+    def bags(self, left: Any) -> Bags:
         """Return bags, given documents' units, CSR (n_documents, n_units)."""
         n_names = len(self.units.names)
         table = self.units.table
@@ -146,16 +141,19 @@ class UnitNumbers:
         left, used = without_unused_columns(left)
         known = used[used < n_names]
         others = used[used >= n_names] - n_names
-        names = np.concatenate([self.units.names[known], self._other_names()[others]])
+        other_names = self._other_names()[others]
+        names = np.concatenate([self.units.names[known], other_names])
         # 2) their columns
         right = table[known]
         if len(others):
             spelled = sp.vstack(self._spelled, format="csr")[others]
             # The columns of character n-grams follow those of the vocabulary.
-            arrays = spelled.data.astype(table.dtype), spelled.indices + n_names, spelled.indptr
+            entries = spelled.data.astype(table.dtype)
+            columns = spelled.indices + n_names
+            arrays = entries, columns, spelled.indptr
             of_others = sp.csr_array(arrays, shape=(len(others), table.shape[1]))
             right = sp.vstack([right, of_others], format="csr")
-        return Bags(left, right, names, vectors)
+        return Bags(left, right, names, is_damped=True)
 
     def _other_names(self) -> NDArray[np.object_]:
         return np.array(list(self._others), dtype=object)

@@ -18,9 +18,9 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from .._bags import TokenVectors
-from .._pickling import SavedMixin, public
+from .._fitting import all_or_nothing
+from .._pickling import SavedMixin
 from .._sklearn import Interval, StrOptions, _check_sample_weight
-from .._training import all_or_nothing
 from .._writing import written_whole
 from ._ngrams import count_ngrams
 from ._normalization import Form, normalized
@@ -29,7 +29,7 @@ from ._tokens import (
     Ids,
     Tokens,
     check_any_texts,
-    checked,
+    checked_texts,
     has_letters,
     look_up,
     tokenize,
@@ -43,7 +43,6 @@ _POWER_ITERATIONS = 4
 _MOST_CHARACTERS = 100_000_000  # some 75,000 reviews; with more, vectors hardly change
 
 
-@public("sklearn_clsattn.text")
 class WordVectors(SavedMixin, BaseEstimator):
     """Word vectors: words that occur in similar texts have similar vectors.
 
@@ -119,7 +118,11 @@ class WordVectors(SavedMixin, BaseEstimator):
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         normalize: Form = "NFKC",
     ) -> None:
-        self._keep(locals())
+        self.n_components = n_components
+        self.min_df = min_df
+        self.max_words = max_words
+        self.tokenizer = tokenizer
+        self.normalize = normalize
 
     @all_or_nothing
     def fit(
@@ -142,7 +145,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             The fitted vectors.
         """
-        normal = [self._normalized(text) for text in checked(texts, texts=True)]
+        normal = [self._normalized(text) for text in checked_texts(texts)]
         check_any_texts(len(normal), 1)
         weights = _check_sample_weight(
             sample_weight, normal, dtype=np.float64, ensure_non_negative=True
@@ -350,6 +353,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                 f"Expected finite vectors of equal length for {len(names)} words, got an array of "
                 f"shape {matrix.shape}."
             )
+        # Of a word with vectors of length 0 only, nothing is known: it has none.
         lengths = np.linalg.norm(matrix, axis=1)
         row_of_name: dict[str, int] = {}
         for row, name in enumerate(names):
@@ -417,7 +421,8 @@ def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_array:
     weight = together.data[is_pair]
     # 2) compared with chance
     totals = np.bincount(row, weight, present.shape[1])
-    information = np.log(weight * totals.sum() / (totals[row] * totals[column]))
+    by_chance = totals[row] * totals[column]
+    information = np.log(weight * totals.sum() / by_chance)
     is_positive = information > 0
     pairs = row[is_positive], column[is_positive]
     return sp.csr_array((information[is_positive], pairs), shape=together.shape)

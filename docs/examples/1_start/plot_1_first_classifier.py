@@ -40,5 +40,5 @@ for text, probability in zip(new, model.predict_proba(new)[:, 1], strict=True):
 # The words that change decisions most: their value times how much their attention varies.
 
 words = TextClassifier(characters=None, ngram_range=(1, 1)).fit(texts[train], labels[train])
-display = TokenImportanceDisplay.from_estimator(words, texts[test], labels[test], kind="bars")
+display = TokenImportanceDisplay.from_estimator(words, texts[test])
 plt.show()

@@ -7,7 +7,7 @@ sum: nothing is sampled or approximated.
 """
 
 # %%
-# ``explain`` takes a fitted pipeline and texts. A notebook shows the result as a page.
+# ``explain`` takes a fitted model and texts. A notebook shows the result as a page.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -38,8 +38,8 @@ for n in sizes:
 # %%
 # The influence of word similarity is chosen on held-out documents, and can be zero.
 
-print("scale chosen:", model[-1].token_vectors_scale_)
-vectors = model[0].word_vectors_
+print(f"scale chosen: {model.token_vectors_scale_:.1f}")
+vectors = model.vectorizer_.word_vectors_
 for word in ("terrific", "boring"):
     print(word, "is near", ", ".join(other for other, _ in vectors.most_similar(word, k=5)))
 

@@ -28,7 +28,5 @@ plt.show()
 # %%
 # The words that support each topic most.
 
-display = TokenImportanceDisplay.from_estimator(
-    model, texts[1000:], topics[1000:], kind="bars", k=5
-)
+display = TokenImportanceDisplay.from_estimator(model, texts[1000:], k=5)
 plt.show()

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
@@ -38,13 +38,14 @@ train, test = slice(0, 2000), slice(2000, None)
 
 bins = KBinsDiscretizer(8, encode="onehot", quantile_method="averaged_inverted_cdf")
 columns = ColumnTransformer(
-    [("words", ContextVectorizer(), "message"), ("numbers", bins, ["days", "spent"])],
+    [
+        ("words", ContextVectorizer(characters=None), "message"),
+        ("numbers", bins, ["days", "spent"]),
+    ],
     transformer_weights={"numbers": 3.0},
 )
-model = Pipeline(
-    [("columns", columns), ("classifier", ClsAttentionClassifier(sublinear_counts=False))]
-).fit(table[train], moods[train])
-alone = TextClassifier().fit(table["message"][train], moods[train])
+model = make_pipeline(columns, ClsAttentionClassifier()).fit(table[train], moods[train])
+alone = TextClassifier(characters=None).fit(table["message"][train], moods[train])
 print(f"words alone {alone.score(table['message'][test], moods[test]):.1%}")
 print(f"words and numbers {model.score(table[test], moods[test]):.1%}")
 

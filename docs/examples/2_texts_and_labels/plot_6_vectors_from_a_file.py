@@ -27,15 +27,14 @@ vectors = WordVectors.from_file(file)
 print(vectors.most_similar("superb", k=2))
 
 # %%
-# Four texts have labels. ``token_vectors_scale`` sets the influence of the vectors; with more texts
-# it is chosen together with ``C``.
+# Four texts have labels. They are too few to choose ``C`` by, so it is given. With more texts, it
+# is chosen together with the influence of the vectors.
 
 texts = ["a good film", "a great plot", "a bad film", "an awful plot"]
 labels = ["good", "good", "bad", "bad"]
-with_vectors = TextClassifier(word_vectors=vectors, token_vectors_scale=2.0)
 models = {
-    "without vectors": TextClassifier().fit(texts, labels),
-    "with vectors": with_vectors.fit(texts, labels),
+    "without vectors": TextClassifier(C=10).fit(texts, labels),
+    "with vectors": TextClassifier(C=10, word_vectors=vectors).fit(texts, labels),
 }
 news = ["a superb film", "a dreadful film"]  # two words that occur in no training text
 for name, model in models.items():

@@ -50,7 +50,6 @@ for n in sizes:
             "alone": alone.score(texts[test], moods[test]),
             "student": student.score(texts[test], moods[test]),
             "teacher's weight": student.teacher_weight_,
-            "agreement": student.teacher_agreement_,
         }
     )
 curve = pd.DataFrame(rows).set_index("labels")
@@ -65,7 +64,7 @@ for name, model in {"teacher": teacher, "student": student}.items():
     model.predict(texts[test])
     seconds[name] = time.perf_counter() - start
 print({name: f"{1000 / one:,.0f} texts a second" for name, one in seconds.items()})
-print(explain(student, texts[test][:1]).to_text())
+print(explain(student, texts[test][:1]).to_text(top=4))
 
 # %%
 

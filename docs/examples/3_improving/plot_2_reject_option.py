@@ -17,17 +17,17 @@ import numpy as np
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain
 
 texts, topics = load_requests(return_X_y=True)
 texts = np.array([" ".join(text.split()[:8]) for text in texts], dtype=object)
 model = TextClassifier().fit(texts[:2000], topics[:2000])
 texts, topics = texts[2000:], topics[2000:]
 
-bags = model[0].transform(texts)
 right = model.predict(texts) == topics
 rankings = {
     "probability of the predicted class": model.predict_proba(texts).max(axis=1),
-    "attention that is not on <cls>": 1 - model[-1].cls_attention(bags),
+    "attention that is not on <cls>": 1 - explain(model, texts).cls_attention,
     "at random": np.random.default_rng(0).random(len(texts)),
 }
 coverage = np.arange(1, len(texts) + 1) / len(texts)
@@ -41,13 +41,3 @@ for (name, score), colour in zip(rankings.items(), ("#1f6fb4", "#b2570f", "#8c8c
 ax.set(xlabel="share of texts that are decided", ylabel="accuracy among these")
 ax.legend(frameon=False, loc="center left", fontsize=10)
 plt.show()
-
-# %%
-# In new texts, classes may be more or less frequent than in training. Bayes' rule corrects for that
-# exactly: ``predict_proba(texts, priors=...)`` shifts the decisions.
-
-shares = dict(zip(model.classes_, model[-1].class_prior_.round(2).tolist(), strict=True))
-print("in training:", shares)
-doubtful = texts[[np.argmin(rankings["probability of the predicted class"])]]
-for priors in (None, [0.85, 0.05, 0.05, 0.05]):
-    print(doubtful[0], model.predict_proba(doubtful, priors=priors).round(2)[0])

@@ -8,9 +8,10 @@ documents. After the fit, ``Cs_`` and ``scores_`` are the values tried and their
 
 # %%
 # The data are generated documents of a known distribution, a tenth of whose labels are random. Each
-# row of ``scores_`` has the mean log probability of the held-out labels of one fold. A fold tries
-# the values of a grid until its score falls. The dashed line is the chosen value. The fewer the
-# documents, the closer it is to a guess that is computed from the data before any fit.
+# row of ``scores_`` has the mean log probability of the held-out labels of one fold. The values of
+# a short list are tried, from the smallest on, until the mean score falls. The dashed line is the
+# chosen value. The fewer the documents, the closer it is to a guess that is computed from the data
+# before any fit.
 
 import matplotlib.pyplot as plt
 

@@ -54,6 +54,6 @@ plt.show()
 # The words to delete for another prediction. The edited text has the probability that the answer
 # promises.
 
-answer = explanation.counterfactual("words")
+answer = explanation.counterfactual()
 print(answer.to_text())
 print(model.predict_proba([answer[0].edited_text]))

@@ -32,7 +32,7 @@ for context in (False, True):
 # from the end, and by the word before. Positions have one score for 1, 2 to 3, 4 to 7 and so on; a
 # score of 0 means that no word was there.
 
-vectorizer = model[0]
+vectorizer = model.vectorizer_
 figure, (positions, words) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for side, scores in (("start", vectorizer.start_scores_[0]), ("end", vectorizer.end_scores_[0])):
     learned = scores != 0

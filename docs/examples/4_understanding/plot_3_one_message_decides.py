@@ -9,7 +9,7 @@ the word.
 
 # %%
 # **The documents.** Six products are recalled. A document is twenty messages of customers; in half
-# of the documents one of them mentions a recalled product. The labels are known for 150 documents,
+# of the documents one of them mentions a recalled product. The labels are known for 250 documents,
 # but not which products are recalled.
 
 import re
@@ -31,7 +31,7 @@ mentions = np.array([bool(recalled.search(message)) for message in messages])
 about_recalled, others = messages[mentions], messages[~mentions]
 
 rng = np.random.default_rng(0)
-y = rng.permutation(np.arange(550) % 2)
+y = rng.permutation(np.arange(750) % 2)
 texts = []
 for is_affected in y:
     document = rng.choice(others, 20)
@@ -52,14 +52,14 @@ models = {
     "this model": make_pipeline(CountVectorizer(), ClsAttentionClassifier(attention_C="auto")),
 }
 for name, model in models.items():
-    model.fit(texts[:150], y[:150])
-    print(f"{name}: {model.score(texts[150:], y[150:]):.1%} right")
+    model.fit(texts[:250], y[:250])
+    print(f"{name}: {model.score(texts[250:], y[250:]):.1%} right")
 print("attention_C:", models["this model"][-1].attention_C_)
 
 # %%
 # **The word it found**, in the first new document with a recalled product.
 
-document = texts[150:][y[150:] == 1][0]
+document = texts[250:][y[250:] == 1][0]
 table = explain(models["this model"], [document]).to_frame().query("kind == 'token'")
 table = table.sort_values("contribution", key=abs).tail(8)
 print("mentioned:", recalled.search(document).group())

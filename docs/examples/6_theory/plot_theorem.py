@@ -25,7 +25,6 @@ X, y = make_token_classification(
     n_relevant_per_class=8,
     n_irrelevant=60,
     document_length=15,
-    delta=0,
     single_relevant=True,
     random_state=0,
 )

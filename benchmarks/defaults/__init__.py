@@ -1,1 +1,0 @@
-"""How the defaults are chosen: ``python -m benchmarks.defaults``."""

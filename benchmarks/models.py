@@ -1,0 +1,57 @@
+"""What several benchmarks fit, and what they measure of a fitted model."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+
+import sklearn_clsattn
+from sklearn_clsattn import TokenImportanceTransformer
+from sklearn_clsattn.comparison import expected_calibration_error
+
+OURS = "TextClassifier()"
+LOGISTIC = "TF-IDF, LogisticRegression(C=10)"
+
+
+def text_classifier(**parameters: Any) -> Any:
+    """Return the package's classifier of texts, which a function made in older checkouts."""
+    if hasattr(sklearn_clsattn, "TextClassifier"):
+        return sklearn_clsattn.TextClassifier(**parameters)
+    return import_module("sklearn_clsattn.text").make_text_classifier(**parameters)
+
+
+def logistic(**parameters: Any) -> Any:
+    """Return logistic regression on TF-IDF of words and pairs of words."""
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), **parameters)
+    return make_pipeline(vectorizer, LogisticRegression(C=10, max_iter=1000))
+
+
+def nb_svm(C: float | None, n_classes: int) -> Any:
+    """Return Wang and Manning's (2012), with one class against the rest for more than two."""
+    regression = LogisticRegression(C=C, max_iter=1000)
+    weighted = make_pipeline(TokenImportanceTransformer("log_odds"), regression)
+    return make_pipeline(Binarizer(), weighted if n_classes == 2 else OneVsRestClassifier(weighted))
+
+
+def quality(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float | None]:
+    """Return accuracy, and log loss and calibration error if the model has probabilities."""
+    if not hasattr(model, "predict_proba"):
+        return {"accuracy": float(np.mean(model.predict(X) == y)), "log_loss": None, "ece": None}
+    probabilities = model.predict_proba(X)
+    error = expected_calibration_error(
+        y, probabilities, labels=model.classes_, n_bins=15, strategy="uniform"
+    )
+    return {
+        "accuracy": float(np.mean(model.classes_[probabilities.argmax(axis=1)] == y)),
+        "log_loss": float(log_loss(y, probabilities, labels=model.classes_)),
+        "ece": float(error),
+    }

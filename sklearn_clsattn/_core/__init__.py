@@ -1,1 +1,0 @@
-"""The numerical code of the default fit: model, loss, solver and fitted form."""

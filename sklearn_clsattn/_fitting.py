@@ -1,0 +1,110 @@
+"""Fits that complete or change nothing, and the documents that they train on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import compute_sample_weight
+
+from ._matrices import log_damp, safe_divide
+from ._sklearn import _fit_context
+from ._types import Array
+from ._validation import check_two_classes
+
+if TYPE_CHECKING:
+    from .training.documents import Documents
+    from .training.result import FitResult
+
+Options = ParamSpec("Options")
+Returned = TypeVar("Returned")
+
+_LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
+
+
+def all_or_nothing(
+    method: Callable[Concatenate[Any, Options], Returned],
+) -> Callable[Concatenate[Any, Options], Returned]:
+    """Validate the parameters of a fitting method, and restore the estimator if it fails.
+
+    This includes Ctrl-C. The attributes are restored without copies, because fits create new
+    arrays and change none in place.
+    """
+    validating = _fit_context(prefer_skip_nested_validation=True)(method)
+
+    @wraps(method)
+    def fitting(self: Any, *args: Options.args, **options: Options.kwargs) -> Returned:
+        before = vars(self).copy()
+        try:
+            return validating(self, *args, **options)
+        except BaseException:
+            self.__dict__ = before  # one assignment, which nothing can interrupt
+            raise
+
+    return fitting
+
+
+def prepared(
+    documents: Documents,
+    class_weight: Any,
+    *,
+    damps_counts: bool,
+    entry_scale: float | None = None,
+    is_first: bool = True,
+) -> tuple[Documents, type[np.floating[Any]]]:
+    """Return documents in the form for training, and the precision of training.
+
+    They have the weights of their classes, and damped counts where `damps_counts`, in the unit of
+    their mean or, of a later batch, `entry_scale`. The first batch needs two classes. Single
+    precision is for what it holds exactly.
+    """
+    # 1) class weights, whose factors multiply the weights of documents
+    if documents.targets.multilabel and class_weight is not None:
+        raise ValueError("class_weight is for one label per document: use sample_weight.")
+    if not documents.targets.multilabel:
+        classes = documents.targets.classes
+        class_weights = documents.class_weights()
+        factors = class_factors(class_weight, classes, class_weights)
+        if is_first:
+            check_two_classes(classes, class_weights * factors)
+        if class_weight is not None:
+            documents = documents.with_class_factors(factors)
+    # 2) the precision of the entries
+    is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
+    largest = documents.largest_entry
+    # 3) damped entries, in the unit of their mean
+    if damps_counts:
+        if entry_scale is None:
+            total, n_entries = documents.entry_sums()
+            entry_scale = float(total / n_entries) if n_entries > 0 else 1.0
+        documents = documents.damped(entry_scale, np.float32 if is_exact else np.float64)
+        largest = float(log_damp(np.array([largest]), entry_scale)[0])
+    is_single = is_exact and largest <= _LARGEST_SINGLE
+    return documents, np.float32 if is_single else np.float64
+
+
+def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
+    """Return every class's factor (n_classes,) by `class_weight`, from the classes' weights."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if class_weight == "balanced":  # equal weights of the classes that have documents
+        mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
+        return safe_divide(mean, class_weights)
+    return np.asarray(compute_sample_weight(class_weight, classes))
+
+
+def check_finite(result: FitResult) -> None:
+    """Raise ValueError unless the model and losses of a fit are finite."""
+    model = result.model
+    numbers = [model.scores, model.values, model.intercept, model.cls_weight, result.loss_curve]
+    numbers += result.attributes.values()
+    for value in numbers:
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(
+                "Training leaves the range of floating-point numbers: choose less extreme entries "
+                "of X, weights or parameters."
+            )

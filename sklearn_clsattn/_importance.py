@@ -1,0 +1,122 @@
+r"""Token statistics: the importance of each token for each class.
+
+They are formulas on totals of tokens by class. With document weights :math:`\omega_i` and token
+weights :math:`c_{is}`, these are sums of counts, :math:`n_{ks} = \sum_{i \in k} \omega_i c_{is}`,
+or of shares, :math:`\sum_{i \in k} \omega_i c_{is} / T_i` with :math:`T_i = \sum_s c_{is}`. A
+result has one number per token for two classes, positive for the second, and one row per class for
+more.
+
+Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, and S. Wang,
+C. D. Manning (2012), Baselines and Bigrams, ACL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._matrices import safe_divide
+from ._types import Array
+
+
+def signed_frequency(
+    totals_of_shares: Array, class_weights: Array, *, centred: bool = False
+) -> Array:
+    r"""Return the signed frequency of tokens, which one gradient step on the embeddings learns.
+
+    For two classes, with :math:`y_i = \pm 1` and n the sum of weights, it is that of Wu et al.,
+    :math:`\alpha_s = \frac 1 n \sum_i \omega_i y_i c_{is} / T_i`, and for K > 2
+
+    .. math:: \alpha_{sk} = \frac 1 n \sum_i \omega_i \frac{c_{is}}{T_i}
+              \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
+
+    The totals are those of shares, (n_classes, n_tokens), and the weights those of the classes,
+    (n_classes,). Centred, each document is weighted by n / (K n_k) with the weight n_k of its
+    class, so that a token that is equally frequent in all classes gets 0.
+    """
+    n_classes = len(totals_of_shares)
+    divisors = np.full(n_classes, class_weights.sum())
+    if centred:
+        divisors = n_classes * class_weights
+    shares = safe_divide(totals_of_shares, divisors[:, None])
+    if n_classes == 2:
+        return shares[1] - shares[0]
+    # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
+    shares -= shares[0].copy()
+    shares -= shares.mean(axis=0)
+    return shares
+
+
+def posterior_difference(totals: Array) -> Array:
+    r"""Return the difference of the classes' posterior probabilities, given the token.
+
+    For two classes, :math:`P(1|s) - P(0|s) = (n_{1s} - n_{0s}) / (n_{1s} + n_{0s})`, as in Wu et
+    al.; for K > 2, the posterior of class k minus the mean posterior of the others,
+    :math:`(K P(k|s) - 1) / (K - 1)`. The totals are those of counts, (n_classes, n_tokens).
+    """
+    n_classes = len(totals)
+    seen = totals.sum(axis=0)
+    if n_classes == 2:
+        return safe_divide(totals[1] - totals[0], seen)
+    difference = n_classes * totals  # changed in place: it may be large
+    difference -= seen
+    return safe_divide(difference, (n_classes - 1) * seen)
+
+
+def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
+    r"""Return the log-count ratio of each token between the classes, as in NB-SVM.
+
+    With the smoothed totals :math:`p_k = n_k + \beta`, the definition for two classes is that of
+    Wang and Manning,
+
+    .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
+              - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
+
+    For K > 2, the :math:`p_k` of each class is compared with the sum of the others. The totals are
+    those of counts, (n_classes, n_tokens).
+    """
+    smoothing_of_classes = np.full(len(totals), float(smoothing))
+    smoothed, rest, prior_odds = smoothed_totals(totals, smoothing_of_classes)
+    if len(totals) == 2:
+        ratios = np.log(smoothed[1]) - np.log(smoothed[0])
+        return np.asarray(ratios - prior_odds[1])
+    smoothed /= rest
+    ratios = np.log(smoothed, out=smoothed)
+    return np.asarray(ratios - prior_odds[:, None])
+
+
+def smoothed_totals(
+    totals: Array, smoothing: Array, unit: float = 1.0, seen: NDArray[np.bool_] | bool = True
+) -> tuple[Array, Array, Array]:
+    """Return each class's smoothed totals, its rivals' totals, and the log-odds of their sums.
+
+    The first two are (n_classes, n_tokens), in the unit of `totals`; the last is (n_classes,). With
+    two classes, the second is a view of the first.
+    """
+    # 1) the totals of each class, and of all others
+    smoothed = totals * unit
+    smoothed += smoothing[:, None]
+    if len(totals) == 2:
+        rest = smoothed[::-1]
+    else:
+        rest = smoothed.sum(axis=0) - smoothed
+        # By rounding, the difference may be smaller than the smoothing.
+        least = smoothing.sum() - smoothing
+        np.maximum(rest, least[:, None], out=rest)
+    # 2) the log-odds of their sums
+    sums = smoothed.sum(axis=1, where=seen)
+    other_sums = rest.sum(axis=1, where=seen)
+    prior_odds = np.log(sums) - np.log(other_sums)
+    return smoothed, rest, prior_odds
+
+
+def overall_importance(importance: Array) -> Array:
+    """Return one non-negative importance per token, over all classes, (n_tokens,).
+
+    It is the absolute value for two classes, and the root mean square over the classes for more:
+    the maximum of many noisy numbers would rank rare tokens first.
+    """
+    if importance.ndim == 1:
+        return np.abs(importance)
+    squares = np.einsum("ks,ks->s", importance, importance)
+    return np.asarray(np.sqrt(squares / len(importance)))

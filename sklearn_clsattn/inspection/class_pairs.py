@@ -1,0 +1,49 @@
+"""Which classes a document is explained for: one, or two that are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, Numbers
+from .._validation import encode_labels
+
+
+def class_pairs(explanation: Any, target: Any) -> tuple[Numbers, Numbers]:
+    """Return the positions among `targets` of every document's class and its rival, -1 for none.
+
+    By default, this is the predicted class against the true one if they differ, else against the
+    runner-up. A target that was not predicted is compared with the predicted class.
+    """
+    labels = explanation.targets.tolist()
+    n_documents = len(explanation)
+    if target is not None and (np.ndim(target) or target not in labels):
+        raise ValueError(
+            f"target must be None or one of the explained classes {labels}, got {target!r}"
+        )
+    if len(labels) == 1:
+        return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)
+    # 1) The predicted class, and the true one if it was not predicted, else the runner-up.
+    predicted = encode_labels(explanation.predicted, labels)
+    others = explanation.decision.copy()
+    others[np.arange(n_documents), predicted] = -np.inf
+    rivals = others.argmax(axis=1)
+    if explanation.true is not None:
+        true = encode_labels(explanation.true, labels)
+        rivals = np.where((true >= 0) & (true != predicted), true, rivals)
+    if target is None:
+        return predicted, rivals
+    # 2) The target, against the predicted class.
+    chosen = np.full(n_documents, labels.index(target))
+    return chosen, np.where(chosen != predicted, predicted, rivals)
+
+
+def difference(by_class: Array, k: Any, j: Any) -> Array:
+    """Return ``by_class[:, k] - by_class[:, j]``, (n,), or ``by_class[:, k]`` where j is -1.
+
+    Both k and j are numbers, or arrays (n,) with one for each row.
+    """
+    rows = np.arange(len(by_class))
+    subtracted = np.where(j < 0, 0.0, by_class[rows, j])  # -1 reads the last column, unused
+    return by_class[rows, k] - subtracted

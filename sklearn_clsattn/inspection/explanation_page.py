@@ -1,0 +1,94 @@
+"""An explanation as a page of HTML, and what of each document is shown on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .pages import render
+from .token_positions import Passage, strongest_passages
+from .view import View, views
+
+MAX_UNFOLDED = 20  # more documents than this are folded to a line each
+_MAX_IN_FULL = 100  # more documents have no details
+_TOKENS_OF_MANY = 4_000  # listed of all of these together
+_LARGEST_PAGE = 1_000_000  # characters of the texts that a page has as a whole
+_LONG = 1_500  # characters of a text, or so, from which on its strongest passages come first
+_OF_LONG = 500  # characters of these passages
+_CHARACTERS_OF_MANY = 100_000  # of the texts of folded documents together
+
+
+class Space(NamedTuple):
+    """What is shown of one document."""
+
+    is_folded: bool
+    is_brief: bool  # without details
+    is_whole: bool  # with the whole text below its passages
+    passages: list[Passage] | None  # of a long text
+
+
+def explanation_html(explanation: Any, n_shown: int, target: Any, top: int, fragment: bool) -> str:
+    """Return a page, or a part of one, of the first documents."""
+    is_brief = n_shown > _MAX_IN_FULL
+    if is_brief:
+        top = min(top, max(1, _TOKENS_OF_MANY // (2 * n_shown)))
+    shown = views(
+        explanation[:n_shown],
+        target,
+        top,
+        with_effects=not is_brief,
+        with_deletion=n_shown <= MAX_UNFOLDED,
+    )
+    return render(
+        "explanation.html",
+        title=repr(explanation)[1:-1],
+        views=shown,
+        spaces=spaces(shown),
+        overview=_overview(shown),
+        more=max(len(explanation) - n_shown, 0),
+        fragment=fragment,
+    )
+
+
+def spaces(views: Sequence[View]) -> list[Space]:
+    """Return the space of each view: all of few documents, the strongest passages of many."""
+    n = len(views)
+    is_folded = n > MAX_UNFOLDED
+    is_brief = n > _MAX_IN_FULL
+    longest = _LONG
+    limit = _OF_LONG
+    if is_folded:
+        longest = max(_CHARACTERS_OF_MANY // n, 100)
+        limit = longest
+    view_spaces = []
+    n_characters = 0
+    for view in views:
+        passages = None
+        if view.text is not None:
+            n_characters += len(view.text)
+            if len(view.text) > longest:
+                passages = strongest_passages(view.segments, limit)
+        is_whole = not is_folded and n_characters <= _LARGEST_PAGE
+        view_spaces.append(Space(is_folded, is_brief, is_whole, passages))
+    return view_spaces
+
+
+def _overview(views: Sequence[View]) -> str:
+    """Return a sentence on the predictions, and on how many are wrong."""
+    counts = Counter(view.predicted for view in views).most_common()
+    classes = [f"{count:,} {label}" for label, count in counts[:4]]
+    if len(counts) > 4:
+        n_others = sum(count for _, count in counts[4:])
+        classes.append(f"{n_others:,} other classes")
+    sentence = f"Predicted: {', '.join(classes)}."
+    n_known = 0
+    n_wrong = 0
+    for view in views:
+        if view.true is not None:
+            n_known += 1
+            n_wrong += not view.is_right
+    if n_known:
+        verb = "is" if n_wrong == 1 else "are"
+        sentence += f" {n_wrong:,} of {n_known:,} {verb} wrong."
+    return sentence

@@ -1,0 +1,1 @@
+"""The mathematics of training and prediction; nothing here is public."""

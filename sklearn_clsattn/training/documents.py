@@ -1,0 +1,135 @@
+"""The documents of a fit, in memory.
+
+:mod:`sklearn_clsattn.dask` has those of a cluster, with the same methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._bags import Bags
+from .._targets import Targets
+from .._types import Array, Numbers
+from .evidence import Evidence, group_duplicates, left_out, projections
+from .folds import sampled_rows
+from .forward import count_selected
+from .loss import AttentionLoss
+from .statistics import CorpusStatistics, Scaling
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """Documents: their bags, targets and weights, (n_documents,).
+
+    entry_scale : unit of the counts where the bags hold them damped, else None
+    """
+
+    bags: Bags
+    targets: Targets
+    weights: Array
+    entry_scale: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of documents and of tokens."""
+        return self.bags.shape
+
+    @property
+    def n_outputs(self) -> int:
+        """1 for two classes, K for K > 2; one for each of several labels."""
+        return self.targets.n_outputs
+
+    def class_weights(self) -> Array:
+        """Return the weights of the classes, (n_classes,)."""
+        return self.targets.class_sums(self.weights)
+
+    def entry_sums(self) -> Array:
+        """Return the weighted sums of the entries and of their numbers, (2,)."""
+        sum_of_entries = self.bags.totals() @ self.weights
+        n_entries = self.bags.lengths() @ self.weights
+        return np.array([sum_of_entries, n_entries])
+
+    @property
+    def is_damped(self) -> bool:
+        """Whether a vectorizer has damped the counts already."""
+        return self.bags.is_damped
+
+    @property
+    def entry_type(self) -> np.dtype[Any]:
+        """The type of the entries."""
+        return self.bags.dtype
+
+    @property
+    def largest_entry(self) -> float:
+        """The largest entry, or an upper bound of it."""
+        return self.bags.largest_entry
+
+    def with_class_factors(self, factors: Array) -> Documents:
+        """Return documents whose weights are multiplied by factors of classes, (n_classes,)."""
+        targets, weights = self.targets.weighted(factors, self.weights)
+        return replace(self, targets=targets, weights=weights)
+
+    def damped(self, scale: float, dtype: type[np.floating[Any]]) -> Documents:
+        """Return documents with damped entries, whose unit is `scale`, in a precision."""
+        return replace(self, bags=self.bags.damped(scale, dtype), entry_scale=scale)
+
+    @cached_property
+    def statistics(self) -> CorpusStatistics:
+        """Sums over the documents."""
+        return CorpusStatistics.from_documents(self.bags, self.targets, self.weights)
+
+    @cached_property
+    def groups(self) -> Numbers:
+        """A number per document, the same for documents with the same bags, (n_documents,)."""
+        return group_duplicates(*projections(self.bags))
+
+    def attention_loss(
+        self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
+    ) -> AttentionLoss:
+        """Return the sum of the documents' losses, in a precision and on a device."""
+        return AttentionLoss(
+            self.bags,
+            self.targets,
+            self.weights,
+            dtype=dtype,
+            device=device,
+            cls_weight=cls_weight,
+        )
+
+    def evidence(self, loss: AttentionLoss, scaling: Scaling) -> Evidence:
+        """Return the naive Bayes evidence for each document, without it and its copies."""
+        by_class, weights = left_out(self.targets, self.weights, self.groups)
+        return Evidence(loss, self.bags, by_class, weights, scaling)
+
+    def sample(self) -> tuple[int, Documents]:
+        """Return the number of different documents, and some documents with all their copies."""
+        n_different, rows = sampled_rows(self.groups, self.targets, self.weights)
+        return n_different, self.rows(rows)
+
+    def rows(self, rows: Numbers) -> Documents:
+        """Return some of the documents."""
+        some = Documents(self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale)
+        # Numbers by content stay valid, and need not be found again.
+        some.__dict__["groups"] = self.groups[rows]
+        return some
+
+    def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
+        """Return documents with only their own tokens, and these tokens."""
+        bags, tokens = self.bags.without_unused_columns()
+        documents = replace(self, bags=bags)
+        # Tokens of no document change neither other sums nor which documents are copies.
+        documents.__dict__["statistics"] = self.statistics.of_tokens(tokens)
+        documents.__dict__["groups"] = self.groups
+        return documents, tokens
+
+    def count_selected(self, scores: Array) -> Numbers:
+        """Return the number of documents of positive weight that select each token, (n_tokens,)."""
+        bags = self.bags
+        if not self.weights.all():
+            bags = bags[np.flatnonzero(self.weights)]
+        return count_selected(scores, bags)

@@ -1,0 +1,261 @@
+r"""What naive Bayes says of each document's class, by the statistics of all other documents.
+
+With totals :math:`p_{sk}` of token s in class k, smoothed, the token's log-odds for class k are
+:math:`r_{sk} = \log p_{sk} - \log \sum_{j \ne k} p_{sj} - \text{const}_k`
+(:class:`.statistics.TokenTotals`). The document itself is in these totals, so that a rare token
+always speaks for the classes of the documents it stands in. Without document i, which weighs
+:math:`\omega_i` and is of class :math:`y_i`,
+
+.. math::
+
+    r^{(-i)}_{sk} = \log (p_{sk} - \delta_{isk})
+        - \log \sum_{j \ne k} (p_{sj} - \delta_{isj}) - \text{const}_k, \qquad
+    \delta_{isk} = \nu\, \omega_i [y_i = k]\, c_{is} / T_i
+
+with the unit :math:`\nu` of the totals; the constants are those of all documents.
+
+Documents with the same bags are left out together: a copy of a document tells its class as well as
+the document itself does, and a weight of 2 stays the same as the document twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._bags import Bags
+from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
+from .._targets import Targets, group_sums
+from .._types import Array, Numbers
+from .loss import AttentionLoss
+from .products import as_tensor
+from .statistics import Scaling, TokenTotals
+from .threads import in_threads, stream_in_threads
+
+_SMALLEST_SHARE = 1e-9  # of a total that is left without a document
+_SMALLEST_TOTAL = 1e-9  # differences of totals are not exact: they may be 0 or negative
+_SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
+_ROUNDING = 1e-12  # of sums that are added up in another order
+
+
+class Evidence:
+    """The naive Bayes evidence for documents, each without itself and its copies.
+
+    `loss` is the sum of their losses. `by_class`, (n_documents, n_classes), and `weights`,
+    (n_documents,), are left out with each of the bags (:func:`left_out`). `numerators` are sums
+    over a document's tokens, `outputs` these divided by the attention mass at the start, both
+    (n_documents, n_outputs).
+    """
+
+    def __init__(
+        self, loss: AttentionLoss, bags: Bags, by_class: Array, weights: Array, scaling: Scaling
+    ) -> None:
+        assert scaling.totals is not None
+        self._loss = loss
+        sums = scaling.unit * evidence_without(bags, by_class, weights, scaling.totals)
+        self.numerators = as_tensor(sums, loss.device)
+        attention = np.exp(scaling.starting_scores, dtype=np.float64)
+        by_token = torch.from_numpy(attention[:, None]).to(loss.device, loss.dtype)
+        token_mass = loss.products.sum_over_tokens(by_token).to(torch.float64)
+        mass = token_mass + scaling.cls_weight
+        self.outputs = self.numerators / mass.clamp(min=_SMALLEST_MASS)
+
+    def sums(self, x: Array) -> tuple[float, Array, Array]:
+        """Return the loss of naive Bayes times x[0] plus intercepts x[1:], gradient and Hessian.
+
+        x is (1 + n_outputs,).
+        """
+        intercepts = torch.from_numpy(x[1:]).to(self.outputs.device)
+        outputs = x[0] * self.outputs + intercepts
+        value, by_output = self._loss.output_loss(outputs)
+        by_multiple = (by_output * self.outputs).sum()
+        by_intercept = by_output.sum(dim=0)
+        gradient = torch.cat([by_multiple[None], by_intercept])
+        hessian = self._loss.output_loss.hessian(outputs, self.outputs)
+        return value, gradient.cpu().numpy(), hessian.cpu().numpy()
+
+    def loss_with(self, multiple: float) -> AttentionLoss:
+        """Return the loss with a multiple of the evidence in it."""
+        return self._loss.with_evidence(self.numerators * multiple)
+
+
+def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, Array]:
+    """Return what is left out with each document: the weights of it and its copies.
+
+    The first is (n_documents, n_classes), by class, the second (n_documents,), of all classes.
+    """
+    n_groups = int(groups.max(initial=-1)) + 1
+    weights_by_class = targets.shares() * weights[:, None]
+    by_class = group_sums(weights_by_class, groups, n_groups)
+    of_all_classes = group_sums(weights, groups, n_groups)
+    return by_class[groups], of_all_classes[groups]
+
+
+def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
+    """Return the sums of entries times leave-one-out log-odds, (n_documents, n_outputs).
+
+    `by_class` and `weights` are :func:`left_out`. The totals may be those of more documents.
+    """
+    n_tokens = bags.shape[1]
+    n_outputs = totals.n_outputs
+    first = totals.n_classes - n_outputs  # the class of the first output
+    dtype = _precision(bags)
+    # 1) documents whose copies are of several classes: they are computed entry by entry
+    whole = (1.0 - _ROUNDING) * weights[:, None]
+    is_part = (by_class > 0) & (by_class < whole)
+    is_mixed = is_part.any(axis=1)
+    left_out_weights = np.where(is_mixed, 0.0, weights)
+    added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
+    left_out_units = (left_out_weights * added_by_entry).astype(dtype)
+    # 2) of every output: the tokens' totals in the other classes, then in its own
+    totals_of_others = totals.rest[:, first:].T
+    totals_of_class = totals.smoothed[:, first:].T
+    tables = np.hstack([totals_of_others, totals_of_class], dtype=dtype, casting="same_kind")
+    log_odds = np.ascontiguousarray(totals.log_odds().T)
+    sums = np.stack([bags.dot(log_odds[k]) for k in range(n_outputs)])
+
+    def add_changes(block: tuple[slice, Any]) -> None:
+        # The copies of a document that is not mixed are all of a class, or none is: so every
+        # output's log-odds lose something above or below the fraction, and one logarithm is enough.
+        rows, part = block
+        lengths = np.diff(part.indptr)
+        left_out_of_totals = np.repeat(left_out_units[rows], lengths)
+        left_out_of_totals *= part.data
+        for k in range(n_outputs):
+            # 3) the share of each total that is left without the document
+            is_of_class = by_class[rows, first + k] > 0
+            first_columns = np.where(is_of_class, n_tokens, 0)
+            columns = np.repeat(first_columns, lengths)
+            columns += part.indices
+            kept = np.take(tables[k], columns, mode="clip")  # checks no bounds
+            np.divide(left_out_of_totals, kept, out=kept)
+            np.subtract(1.0, kept, out=kept)
+            np.maximum(kept, _SMALLEST_SHARE, out=kept)
+            # 4) the changes of the sums of log-odds
+            np.log(kept, out=kept)
+            kept *= part.data
+            changes = row_sums(kept, part.indptr)
+            sums[k, rows] += np.where(is_of_class, changes, -changes)
+
+    # The tables of several outputs take memory too, so blocks are half as large.
+    n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
+    others = bags
+    if bags.tokens is not None:
+        # A token of a single unit has one term in the product: its entries are those of the units,
+        # scaled. A unit without such a token gets the factor 0, which changes nothing.
+        columns, factors, others = bags.split_single_tokens()
+
+        def multiply_and_add(block: tuple[slice, Any]) -> None:
+            rows, units = block
+            entries = units.data * factors[units.indices]
+            tokens = columns[units.indices]
+            part = csr_of(entries, tokens, units.indptr, n_tokens)
+            add_changes((rows, part))
+
+        in_threads(multiply_and_add, row_blocks(bags.units, n_entries))
+    in_threads(
+        lambda block: add_changes((block[0], others.block_matrix(block[1]))),
+        others.unit_blocks(n_entries),
+    )
+    # 5) the sums of documents whose copies are of several classes
+    mixed = np.flatnonzero(is_mixed)
+    if len(mixed):
+        some = bags[mixed].matrix()
+        for rows, part, odds in _log_odds_without(some, by_class[mixed], weights[mixed], totals):
+            odds *= part.data[:, None]
+            mixed_sums = row_sums(odds, part.indptr)
+            sums[:, mixed[rows]] = mixed_sums.T
+    return np.ascontiguousarray(sums.T)
+
+
+def leave_one_out_log_odds(X: Any, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
+    """Return the leave-one-out log-odds of all entries of a CSR matrix, (n_entries, n_outputs).
+
+    `by_class` and `weights` are :func:`left_out`.
+    """
+    odds = np.empty((X.nnz, totals.n_outputs))
+    for rows, _, odds_of_block in _log_odds_without(X, by_class, weights, totals):
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        odds[entries] = odds_of_block
+    return odds
+
+
+def _log_odds_without(
+    X: Any, by_class: Array, weights: Array, totals: TokenTotals
+) -> Iterator[tuple[slice, Any, Array]]:
+    """Yield rows, CSR arrays of these, and their entries' log-odds, (n_entries, n_outputs)."""
+    dtype = _precision(Bags(X))
+    first = totals.n_classes - totals.n_outputs  # the class of the first output
+    totals_of_class = totals.smoothed[:, first:].astype(dtype, order="C")
+    totals_of_others = totals.rest[:, first:].astype(dtype, order="C")
+    prior_odds = totals.prior_odds[first:].astype(dtype)
+    # What an entry of 1 adds to the totals.
+    units = safe_divide(totals.unit, Bags(X).totals())[:, None]
+    left_out_of_class = by_class[:, first:]
+    left_out_of_others = weights[:, None] - left_out_of_class
+    added_to_class = (left_out_of_class * units).astype(dtype)
+    added_to_others = (left_out_of_others * units).astype(dtype)
+
+    def log_odds(block: tuple[slice, Any]) -> tuple[slice, Any, Array]:
+        rows, part = block
+        lengths = np.diff(part.indptr)
+        entries = part.data[:, None]
+        # 1) the totals of each output's class without the document
+        of_class = totals_of_class[part.indices]
+        of_class -= np.repeat(added_to_class[rows], lengths, axis=0) * entries
+        np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
+        # 2) those of all other classes
+        of_others = totals_of_others[part.indices]
+        of_others -= np.repeat(added_to_others[rows], lengths, axis=0) * entries
+        np.maximum(of_others, _SMALLEST_TOTAL, out=of_others)
+        # 3) their log-odds
+        of_class /= of_others
+        odds = np.log(of_class, out=of_class)
+        odds -= prior_odds
+        return rows, part, odds
+
+    n_entries = BLOCK_ENTRIES // totals.n_outputs + 1
+    yield from stream_in_threads(log_odds, row_blocks(X, n_entries))
+
+
+def _precision(bags: Bags) -> type[np.floating[Any]]:
+    """Return single precision for bags that are in it, else double."""
+    return np.float32 if bags.dtype == np.float32 else np.float64
+
+
+def projections(bags: Bags) -> tuple[Array, Array]:
+    """Return the products of bags with two directions, (n_documents,), by which copies are found.
+
+    The directions are random, the same for all bags of as many tokens.
+    """
+    rng = np.random.default_rng(0)
+    directions = rng.uniform(1, 2, (bags.shape[1], 2))
+    first, second = bags.dot(directions).T
+    return first, second
+
+
+def group_duplicates(first: Array, second: Array) -> Numbers:
+    """Return a number per document, the same for those of equal :func:`projections`.
+
+    Numbers run from 0 in the order of the first, whatever the order of the documents. Projections
+    that differ by less than rounding count as equal.
+    """
+    one_group = np.zeros(len(first), dtype=np.intp)
+    by_first = _group_within(first, one_group)
+    return _group_within(second, by_first)
+
+
+def _group_within(projections: Array, groups: Numbers) -> Numbers:
+    """Number documents by their projections within groups; all are (n_documents,)."""
+    order = np.lexsort((projections, groups))
+    ascending = projections[order]
+    rounding = _ROUNDING * ascending[1:]
+    differs = np.abs(np.diff(ascending)) > rounding
+    differs |= np.diff(groups[order]) != 0
+    ascending_numbers = np.append(0, np.cumsum(differs))
+    numbers = np.empty(len(groups), dtype=np.intp)
+    numbers[order] = ascending_numbers[: len(groups)]
+    return numbers

@@ -1,0 +1,345 @@
+r"""Sums over documents before training, and the units of training that follow from them.
+
+:class:`CorpusStatistics` are sums over documents, class by class: those of two sets of documents
+add up to those of both, so that one set may be read chunk by chunk, batch after batch or on several
+machines. :func:`token_scaling` derives from them where training starts and in which units:
+
+- values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
+  also the paper's one-step result read as a prior), so that tokens that separate the
+  classes are shrunk less by the penalty;
+- attention starts at the logarithm of the token's importance, and values are divided by it, so
+  that before training the attention alone ranks tokens while the output's numerator is that
+  of uniform attention.
+
+``docs/measured.md`` says how exponent, smoothing and floor were chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from .._bags import Bags
+from .._importance import overall_importance, signed_frequency, smoothed_totals
+from .._matrices import safe_divide
+from .._targets import Targets
+from .._types import Array, Numbers
+
+TokenScaling = Literal["log_odds"] | None
+
+LOG_ODDS_EXPONENT = 0.9
+"""Values are scaled by the absolute log-odds to this power."""
+
+SMOOTHING = 0.5
+"""Mean pseudo-count per class and token; a class gets its share of the documents times it."""
+
+IMPORTANCE_FLOOR = 0.1
+"""Added to the importance before its logarithm becomes the starting score."""
+
+_LEAST_PRIOR = 1e-9
+_LEAST_SMOOTHING = 1e-9
+
+
+@dataclass(frozen=True)
+class CorpusStatistics:
+    """Weighted sums over documents, in all and class by class. They are additive.
+
+    class_weights : (n_classes,), document weights
+    shares : (n_classes, n_tokens), document weight times each token's share of the document's total
+        token weight
+    total_weight : document weights, of all documents
+    token_weight : document weight times total token weight, of all documents
+    n_entries : document weight times number of entries, of all documents
+    token_shares : (n_tokens,), like `shares`, of all documents
+    multilabel : whether documents have several labels, which are the classes
+    """
+
+    class_weights: Array
+    shares: Array
+    total_weight: float
+    token_weight: float
+    n_entries: float
+    token_shares: Array
+    multilabel: bool = False
+
+    @classmethod
+    def from_documents(cls, bags: Bags, targets: Targets, weights: Array) -> CorpusStatistics:
+        """Return the sums over documents with these bags, targets and weights."""
+        # 1) the tokens' shares of documents, by class
+        totals = bags.totals()
+        per_token = safe_divide(weights, totals)
+        shares = bags.class_totals(targets.values, targets.n_classes, per_token)
+        # 2) of all documents; with several labels, those of the classes overlap
+        if targets.multilabel:
+            one_class = np.zeros(len(weights), dtype=np.intp)
+            token_shares = bags.class_totals(one_class, 1, per_token)[0]
+        else:
+            token_shares = shares.sum(axis=0)
+        return cls(
+            class_weights=targets.class_sums(weights),
+            shares=shares,
+            total_weight=float(weights.sum()),
+            token_weight=float(weights @ totals),
+            n_entries=float(weights @ bags.lengths()),
+            token_shares=token_shares,
+            multilabel=targets.multilabel,
+        )
+
+    @classmethod
+    def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> CorpusStatistics:
+        """Return the sums over no documents."""
+        return cls(
+            class_weights=np.zeros(n_classes),
+            shares=np.zeros((n_classes, n_tokens)),
+            total_weight=0.0,
+            token_weight=0.0,
+            n_entries=0.0,
+            token_shares=np.zeros(n_tokens),
+            multilabel=multilabel,
+        )
+
+    def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
+        return CorpusStatistics(
+            class_weights=self.class_weights + other.class_weights,
+            shares=self.shares + other.shares,
+            total_weight=self.total_weight + other.total_weight,
+            token_weight=self.token_weight + other.token_weight,
+            n_entries=self.n_entries + other.n_entries,
+            token_shares=self.token_shares + other.token_shares,
+            multilabel=self.multilabel or other.multilabel,
+        )
+
+    def of_tokens(self, tokens: Numbers) -> CorpusStatistics:
+        """Return the statistics of some tokens, (n_some,), which become 0, 1, 2, ..."""
+        shares = self.shares[:, tokens]
+        return replace(self, shares=shares, token_shares=self.token_shares[tokens])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, or labels, K."""
+        return len(self.class_weights)
+
+    @property
+    def n_outputs(self) -> int:
+        """1 for two classes, K for K > 2; one for each of several labels."""
+        return 1 if self.n_classes == 2 and not self.multilabel else self.n_classes
+
+    @property
+    def mean_token_weight(self) -> float:
+        """Mean over documents of their total token weight."""
+        return self.token_weight / self.total_weight
+
+    @property
+    def mean_entry(self) -> float:
+        """Mean of the entries, by document weight: 1 for bags of 0 and 1."""
+        return self.token_weight / (self.n_entries or 1.0)
+
+    @property
+    def priors(self) -> Array:
+        """Every class's, or label's, share of the weight, at least 1e-9, (n_classes,)."""
+        total = self.total_weight if self.multilabel else self.class_weights.sum()
+        priors = self.class_weights / total
+        largest = 1.0 - _LEAST_PRIOR if self.multilabel else 1.0
+        return np.asarray(priors.clip(_LEAST_PRIOR, largest))
+
+    @property
+    def class_log_odds(self) -> Array:
+        """The intercepts that depend on the class weights alone, (n_outputs,).
+
+        For two classes the log-odds of the second, else the logarithms of the classes' shares; of
+        each of several labels the log-odds.
+        """
+        priors = self.priors
+        if self.multilabel:
+            return np.asarray(logit(priors))
+        if self.n_outputs == 1:
+            return np.log(priors[1:] / priors[:1])
+        return np.log(priors)
+
+    @property
+    def importance(self) -> Array:
+        """Signed frequency of each token, (n_tokens,) or (n_classes, n_tokens)."""
+        if self.multilabel:
+            differences = 2 * self.shares - self.token_shares
+            return np.asarray(differences / self.total_weight)
+        return signed_frequency(self.shares, self.class_weights)
+
+    @property
+    def cls_weight(self) -> float:
+        """Weight of ``<cls>`` as a document's mean token weight; 1 if all are empty."""
+        return self.mean_token_weight or 1.0
+
+
+@dataclass(frozen=True)
+class TokenTotals:
+    """Smoothed totals of tokens by class, and the tokens' log-odds between the classes.
+
+    seen : (n_tokens,), whether there are any documents with the token
+    smoothed, rest : (n_tokens, n_classes), totals of every class and of all others together, in
+        units of documents of 0 and 1; where documents have several labels, of those with and
+        without each
+    prior_odds : (n_classes,), log-odds of the classes' sums
+    unit : a document of weight 1 counts this times each token's share of it
+    n_outputs : 1 for two classes, else n_classes: the last ones
+    """
+
+    seen: NDArray[np.bool_]
+    smoothed: Array
+    rest: Array
+    prior_odds: Array
+    unit: float
+    n_outputs: int
+
+    @classmethod
+    def from_statistics(cls, statistics: CorpusStatistics) -> TokenTotals:
+        """Return the totals of the documents of some statistics."""
+        # 1) the unit, and the classes' shares of the weight
+        n_outputs = statistics.n_outputs
+        shares = statistics.shares
+        n_classes, n_tokens = shares.shape
+        unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
+        priors = statistics.class_weights / statistics.total_weight
+        # A token of no document would enter the sums over tokens; its log-odds are 0.
+        seen = statistics.token_shares > 0
+        if not seen.any():
+            ones = np.ones((n_tokens, n_classes))
+            return cls(seen, ones, ones, np.zeros(n_classes), unit, n_outputs)
+        # 2) smoothed totals: with and without each label, or of each class and all others
+        if statistics.multilabel:
+            with_label = shares * unit
+            without_label = (statistics.token_shares - shares) * unit
+            smoothed = _smoothed(with_label, priors)
+            rest = _smoothed(without_label, 1 - priors)
+            sums = smoothed.sum(axis=1, where=seen)
+            other_sums = rest.sum(axis=1, where=seen)
+            prior_odds = np.log(sums / other_sums)
+        else:
+            smoothing = np.maximum(SMOOTHING * n_classes * priors, _LEAST_SMOOTHING)
+            smoothed, rest, prior_odds = smoothed_totals(shares, smoothing, unit, seen)
+        # 3) totals without log-odds for tokens of no document
+        if not seen.all():
+            smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
+            rest[:, ~seen] = np.exp(-0.5 * prior_odds)[:, None]
+        return cls(seen, smoothed.T, rest.T, prior_odds, unit, n_outputs)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.prior_odds)
+
+    def log_odds(self) -> Array:
+        """Return the tokens' log-odds, (n_tokens, n_outputs)."""
+        first = self.n_classes - self.n_outputs
+        odds = np.divide(self.smoothed[:, first:], self.rest[:, first:], order="C")
+        np.log(odds, out=odds)
+        odds -= self.prior_odds[first:]
+        odds[~self.seen] = 0.0  # exactly
+        return odds
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Starting scores and value scales, in NumPy.
+
+    starting_scores : (n_tokens,), attention scores before training
+    value_scales : (n_tokens, n_outputs), token values are these times what is trained, which is on
+        the scale of logistic regression's coefficients on the counts
+    cls_weight : weight of ``<cls>`` in every document: the mean attention mass of a document's
+        tokens at the start, so that attention starts out half on ``<cls>``; 0 without it
+    C_unit : C = 1 in units of logistic regression's C: for bags of 0 and 1, one over the root of
+        the mean length; it follows the scale of X, so that X may be rescaled
+    unit : numerator of a document of mean mass whose output is 1, in units of the mean entry
+    value_spread : root mean square, over the tokens of training and outputs, of value scale times
+        exp(starting score)
+    totals : totals of tokens by class; None where all tokens are alike
+    """
+
+    starting_scores: NDArray[np.floating[Any]]
+    value_scales: NDArray[np.floating[Any]]
+    cls_weight: float
+    C_unit: float
+    unit: float = 1.0
+    value_spread: float = 1.0
+    totals: TokenTotals | None = None
+
+
+def token_scaling(
+    statistics: CorpusStatistics,
+    *,
+    scaling: TokenScaling,
+    attend_cls: bool,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Scaling:
+    """Choose the units of training from the tokens' shares of each class's documents.
+
+    `statistics` are those of all documents: through shares, every document counts alike, however
+    long. `scaling` None treats all tokens alike: no scaling, uniform attention at the start.
+    `dtype` is the precision of the arrays returned: that of training saves a copy there.
+    """
+    n_outputs = statistics.n_outputs
+    n_tokens = statistics.shares.shape[1]
+    mean_document_weight = statistics.mean_token_weight
+    mean_entry = statistics.mean_entry
+    if not mean_document_weight > 0:  # all documents are empty
+        mean_document_weight = 1.0
+        mean_entry = 1.0
+    token_shares = statistics.token_shares
+    is_seen = token_shares > 0
+    # 1) starting scores and the values' scales relative to each other
+    totals = None
+    if scaling is None:
+        scores = np.zeros(n_tokens)
+        scales = np.ones((n_tokens, n_outputs))
+    else:
+        totals = TokenTotals.from_statistics(statistics)
+        odds = totals.log_odds()
+        importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
+        scores = np.log(importance)
+        scales = _rescaled_power(odds, int(np.count_nonzero(is_seen)))
+        scales /= importance[:, None]
+    # 2) their unit: with u = 0 and a document of mean mass, the output is that of logistic
+    # regression on the scaled counts with coefficients t
+    mean_attention = float(token_shares @ np.exp(scores)) / statistics.total_weight
+    mass = mean_attention * mean_document_weight or 1.0
+    unit = 2.0 * mass if attend_cls else mass
+    scales *= unit
+    # 3) their spread; the tokens without log-odds count as well: by rounding, one may have 1e-17
+    seen_importance = np.exp(scores[is_seen])
+    spreads = scales[is_seen] * seen_importance[:, None]
+    value_spread = float(np.sqrt(np.mean(np.square(spreads)))) if spreads.size else 1.0
+    return Scaling(
+        starting_scores=scores.astype(dtype),
+        value_scales=np.ascontiguousarray(scales, dtype=dtype),
+        cls_weight=mass if attend_cls else 0.0,
+        C_unit=1.0 / (mean_entry**2 * np.sqrt(mean_document_weight / mean_entry)),
+        unit=unit / mean_entry,
+        value_spread=value_spread,
+        totals=totals,
+    )
+
+
+def _smoothed(totals: Array, priors: Array) -> Array:
+    """Return totals, (n_labels, n_tokens), plus pseudo-counts by labels' shares, (n_labels,)."""
+    smoothing = np.maximum(2 * SMOOTHING * priors, _LEAST_SMOOTHING)
+    smoothed = totals.clip(min=0.0)
+    smoothed += smoothing[:, None]
+    return smoothed
+
+
+def _rescaled_power(odds: Array, n_seen: int) -> Array:
+    """Return ``|odds| ** LOG_ODDS_EXPONENT``, rescaled to the odds' own root mean square.
+
+    In the memory of `odds`, (n_tokens, n_outputs), 0 for all but `n_seen` tokens. Where no token
+    separates the classes (all odds 0) the result is 1.
+    """
+    squares = float(np.vdot(odds, odds))
+    if not squares > 1e-12 * n_seen * odds.shape[1]:
+        return np.ones_like(odds)
+    np.abs(odds, out=odds)
+    np.power(odds, LOG_ODDS_EXPONENT, out=odds)
+    odds *= np.sqrt(squares / float(np.vdot(odds, odds)))
+    return odds
