@@ -302,7 +302,7 @@ class Explanation:
         return question.answer(int(self.index[0]), labels, time_limit)
 
     def _suspicion(self, text: EditableText, present: int) -> Array:
-        """Return what each word of a single text adds to the lead of the present class, (n_words,).
+        """Return the part of each word of a single text in the lead of its class, (n_words,).
 
         A word has the contributions of the tokens that begin in it.
         """

@@ -254,7 +254,7 @@ class _Search:
 
 
 def _least(x: Array, values: Array) -> float:
-    """Return where values at ascending x are least, by a parabola through the least three."""
+    """Return the minimum x of values at ascending x, by a parabola through the least three."""
     best = int(values.argmin())
     if best in (0, len(values) - 1):
         return float(x[best])

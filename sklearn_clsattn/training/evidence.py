@@ -83,7 +83,7 @@ class Evidence:
 
 
 def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, Array]:
-    """Return what is left out with each document: the weights of it and its copies.
+    """Return the weights that are left out with each document: its own, and its copies'.
 
     The first is (n_documents, n_classes), by class, the second (n_documents,), of all classes.
     """
