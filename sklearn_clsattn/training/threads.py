@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -100,10 +100,12 @@ def _plain_torch() -> Iterator[None]:
         yield
         return
     torch = sys.modules["torch"]
+    # A context with a device slows every call of PyTorch's.
+    is_usual = torch.get_default_device().type == "cpu"
     with (
         torch.autocast("cpu", enabled=False),
         torch.autocast("cuda", enabled=False),
-        torch.device("cpu"),
+        nullcontext() if is_usual else torch.device("cpu"),
     ):
         yield
 
