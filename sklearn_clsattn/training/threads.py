@@ -67,10 +67,12 @@ def thread_pool() -> Iterator[None]:
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply a function to some items, in the threads of the pool."""
     waiting = list(items)
+    if len(waiting) < 2:
+        return list(map(function, waiting))
     if not hasattr(_here, "pool"):  # outside of a fit
         with thread_pool():
             return in_threads(function, waiting)
-    if _here.pool is None or len(waiting) < 2:
+    if _here.pool is None:
         return list(map(function, waiting))
     return list(_here.pool.map(function, waiting))
 
