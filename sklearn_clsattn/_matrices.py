@@ -38,10 +38,8 @@ def as_csr(X: Any) -> Any:
         X = sp.csr_array(X)
     X = X.tocsr()
     if not X.has_canonical_format:
-        # Sums of duplicates could overflow small integers. Two conversions are faster than a sort.
-        if X.dtype.kind != "f":
-            X = X.astype(np.int64)
-        X = X.tocsc().tocsr()
+        # Sums of duplicates could overflow small integers.
+        X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
         X.sum_duplicates()
     has_zeros = not X.data.min(initial=1) > 0
     if has_zeros or len(X.data) > X.nnz:  # arrays may be longer than what is in use

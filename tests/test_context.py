@@ -415,7 +415,7 @@ def test_errors_say_what_to_do():
         ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes"),
         ({}, (TWO, None), "pass y, or context=False"),
         ({}, (TWO, [0]), "inconsistent"),
-        ({}, (TWO, [0, 1], [0.0, 0.0]), "non-zero|weights positive"),
+        ({}, (TWO, [0, 1], [0.0, 0.0]), "non-zero|no documents"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), "egative"),
         ({"min_df": 2}, (TWO, [0, 1]), "lower min_df"),
         ({"min_df": 0.9}, (TWO, [0, 1]), r"in 1.8 to 2 of the 2 documents"),

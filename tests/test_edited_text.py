@@ -34,7 +34,7 @@ from sklearn_clsattn.inspection.word_search import REACHED, fewest_words
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
-N_TEXTS = 100
+N_TEXTS = 40
 PIECES = [
     *("good", "Good", "bad", "not", "very", "film", "don't", "naïve", "7/10", "l’été", "x_y"),
     *("GOOD", "!", "?!", ",", ".", " (", ") ", "-", "...", "\n", "  ", "🙂", "👍🏽", "漢字"),
@@ -273,7 +273,7 @@ def test_every_answer_comes_true(case):
     _, model, texts = case
     target = asked_for(model)
     explanation = explain(model, texts, target=target)
-    few = explanation[:20]
+    few = explanation[:10]
     asked = [explanation.counterfactual(), few.sufficient()]
     asked += [few.counterfactual(to=label) for label in explanation.classes.tolist()]
     assert sum(assert_all_true(sets, model, target, texts[: len(sets)]) for sets in asked) > 20

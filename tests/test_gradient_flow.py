@@ -199,7 +199,6 @@ def start(seed, dimension, value):
     ("dimension", "value", "seed", "share"),
     [
         (4096, 2.0, 0, 0.5),
-        (4096, 8.0, 0, 1.0),
         (1024, 2.0, 2, 1.0),
     ],
 )

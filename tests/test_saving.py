@@ -108,7 +108,7 @@ def test_every_estimator_comes_back_whole(name, suffix, tmp_path):
 
 def test_a_table_of_text_and_numbers(tmp_path):
     """Its file was refused, because of the type of numbers of KBinsDiscretizer."""
-    bins = KBinsDiscretizer(2, encode="onehot", quantile_method="averaged_inverted_cdf")
+    bins = KBinsDiscretizer(2, encode="onehot", strategy="uniform")
     columns = ColumnTransformer(
         [("words", ContextVectorizer(min_df=1), "message"), ("numbers", bins, ["days"])],
         transformer_weights={"numbers": 3.0},
