@@ -101,8 +101,8 @@ coverage: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --cov=sklearn_clsattn --cov-branch --cov-report=term
 
 doctests: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --doctest-modules sklearn_clsattn
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --doctest-glob='*.md' README.md docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --doctest-modules --doctest-glob='*.md' \
+		sklearn_clsattn README.md docs/*.md
 
 test-oldest:
 	$(MAKE) tests VENV=$(OLDEST) CONSTRAINTS=constraints-oldest.txt TESTS="$(FACING)"
