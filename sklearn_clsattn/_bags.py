@@ -111,7 +111,10 @@ class Bags:
     def dot(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Return the sums over the tokens of each document, (n_documents, ...)."""
         by_unit = matrix if self.tokens is None else self.tokens @ matrix
-        return np.asarray(self.units @ by_unit)
+        sums = [self.units[:0] @ by_unit]
+        for _, part in row_blocks(self.units):  # whose entries are cast, if they are integers
+            sums.append(part @ by_unit)
+        return np.concatenate(sums)
 
     def totals(self) -> Array:
         """Return the total weight of each document, (n_documents,), in double precision."""

@@ -233,7 +233,7 @@ def projections(bags: Bags) -> tuple[Array, Array]:
     """
     rng = np.random.default_rng(0)
     directions = rng.uniform(1, 2, (bags.shape[1], 2))
-    first, second = bags.dot(directions).T
+    first, second = (bags.dot(direction) for direction in directions.T)
     return first, second
 
 

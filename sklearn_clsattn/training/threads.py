@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -25,7 +26,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _N_STREAMED = 16  # results in memory at a time
-_here = threading.local()  # has the `pool` of the calling thread, None in a thread of a pool
+# Has the `pool` of the calling thread and its `n_threads`; None in a thread of a pool.
+_here = threading.local()
 _lock = threading.Lock()
 _n_torch_threads: list[int | None] = []  # what PyTorch was set to use, once for each fit that runs
 _blas = cache(ThreadpoolController)
@@ -55,6 +57,7 @@ def thread_pool() -> Iterator[None]:
             _plain_torch(),
         ):
             _here.pool = pool if n_threads > 1 else None
+            _here.n_threads = n_threads
             _set_torch_threads(1)
             yield
     finally:
@@ -65,7 +68,7 @@ def thread_pool() -> Iterator[None]:
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply a function to some items, in the threads of the pool."""
+    """Apply a function to some items, in the calling thread and those of the pool."""
     waiting = list(items)
     if len(waiting) < 2:
         return list(map(function, waiting))
@@ -74,7 +77,23 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
             return in_threads(function, waiting)
     if _here.pool is None:
         return list(map(function, waiting))
-    return list(_here.pool.map(function, waiting))
+    results: list[Any] = [None] * len(waiting)
+    left = iter(range(len(waiting)))
+
+    def work() -> None:
+        for place in left:
+            results[place] = function(waiting[place])
+
+    n_helpers = min(_here.n_threads, len(waiting)) - 1
+    helpers = [_here.pool.submit(work) for _ in range(n_helpers)]
+    try:
+        work()
+    finally:
+        deque(left, maxlen=0)  # after an error, nothing new is begun
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()  # raises its error
+    return results
 
 
 def stream_in_threads(
