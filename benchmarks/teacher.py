@@ -127,7 +127,7 @@ def measured(
             "teacher": teacher,
             "model": title,
             **quality(model, every[test], labels[test]),
-            "weight": getattr(model, "teacher_weight_", np.nan),
+            "weight": getattr(model, "teacher_weights_", [np.nan])[0],
             "seconds": seconds,
         }
         found.append(row)

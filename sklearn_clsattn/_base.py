@@ -379,6 +379,20 @@ def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings |
     return stored if isinstance(stored, VectorEmbeddings) else None
 
 
+def sharpened(classifier: Any, factor: float) -> Any:
+    """Return a classifier whose decisions are those of a fitted one, times a factor."""
+    other = copy(classifier)
+    other.token_values_ = factor * classifier.token_values_
+    other.intercept_ = factor * classifier.intercept_
+    stored = classifier._embeddings
+    if isinstance(stored, VectorEmbeddings):
+        own = factor * stored.own
+        weights = factor * stored.weights
+        other._embeddings = replace(stored, own=own, weights=weights)
+        other.vector_weights_ = factor * classifier.vector_weights_
+    return other
+
+
 def of_label(classifier: Any, label: Any) -> Any:
     """Return a binary classifier for one of several labels, only to predict and explain."""
     labels = classifier.classes_.tolist()

@@ -18,7 +18,7 @@ from ._pickling import SavedMixin
 from ._sklearn import Interval, StrOptions
 from ._types import Array
 from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
-from .text._teacher import learn_from_teacher
+from .text._teacher import learn_from_teachers
 from .text._tokens import checked_texts
 from .text._word_vectors import WordVectors
 
@@ -75,9 +75,18 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
     classifier_ : ClsAttentionClassifier
         The fitted classifier. Its fitted attributes, such as `classes_`, `token_importance_`,
         `selected_tokens_`, `cls_embedding_` and `C_`, are attributes of the text classifier, too.
-    teacher_weight_ : float
-        The weight of a text of the teacher, to three decimals; if it is 0, the fit is the one
-        without the teacher. Absent without a teacher.
+    teacher_weights_ : ndarray of shape (n_teachers,)
+        How much each teacher is believed: the weight of a text that it answers, between 0 and 1.
+        If all are 0, the fit is the one without teachers. Absent without a teacher.
+    teacher_accuracies_ : ndarray of shape (n_teachers, 3)
+        How right each teacher seems to be, and the bounds of a 95 % interval: the share of labelled
+        texts that a model predicts rightly which learns from this teacher alone. It is too high for
+        a teacher that has seen the labels. Without labels, what the agreement of three or more
+        teachers says, without an interval; NaN of fewer.
+    teacher_answers_ : ndarray of shape (n_teachers,)
+        The number of texts that each teacher answers.
+    teacher_sharpness_ : float
+        The factor by which all decisions are multiplied, chosen with the weights.
 
     See Also
     --------
@@ -173,13 +182,17 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             More texts of the same kind, without labels. Word similarities are learned from them
             (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur in no labelled
             text are used as well.
-        teacher : estimator, callable or array-like of shape (n_unlabeled, n_classes), default=None
+        teacher : estimator, callable, array-like or a list of these, default=None
             Another model, whose probabilities of the `unlabeled` texts are learned as well: an
             estimator of texts with `predict_proba`, a function of a list of texts, or the
-            probabilities themselves, an array or a data frame. Names of classes, in `classes_` or
-            in a data frame's columns, are matched with the labels. An estimator that is not fitted
-            is fitted to X and y. How much its texts count is chosen by the loss of labelled texts
-            that are held out.
+            probabilities themselves, an array or a data frame of shape (n_unlabeled, n_classes).
+            Names of classes, in `classes_` or in a data frame's columns, are matched with the
+            labels. Instead of probabilities it may say labels, (n_unlabeled,). A row of NaN, or the
+            label None, is no answer: then the text is left out.
+
+            An estimator that is not fitted is fitted to X and y. Several teachers become one, the
+            mean of those who answer; how much each is believed, and how much their texts count, is
+            chosen by the loss of labelled texts that are held out. X and y may be empty.
 
         Returns
         -------
@@ -196,18 +209,22 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         >>> bool(more.score(texts[1000:], topics[1000:]) > few.score(texts[1000:], topics[1000:]))
         True
         """
-        self.__dict__.pop("teacher_weight_", None)  # from an earlier fit
+        for name in [name for name in vars(self) if name.startswith("teacher_")]:
+            del self.__dict__[name]  # from an earlier fit
         vectorizer = self._new_vectorizer()
         classifier = self._new_classifier()
         # 1) with the teacher, unless its best weight is 0
         if teacher is not None:
             X = list(checked_texts(X))  # read twice
             unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
-            lesson = learn_from_teacher(
+            lesson = learn_from_teachers(
                 vectorizer, classifier, X, y, sample_weight, unlabeled, teacher
             )
-            self.teacher_weight_ = lesson.weight
-            if lesson.weight:
+            self.teacher_weights_ = lesson.weights
+            self.teacher_accuracies_ = lesson.accuracies
+            self.teacher_answers_ = lesson.n_answers
+            self.teacher_sharpness_ = lesson.sharpness
+            if lesson.weights.any():
                 self.vectorizer_ = lesson.vectorizer
                 self.classifier_ = lesson.classifier
                 return self

@@ -43,10 +43,10 @@ def taught(texts, teacher):
 def test_a_good_teacher_helps(texts, taught):
     alone = TextClassifier().fit(*texts[0])
     assert taught.score(*texts[2]) > alone.score(*texts[2]) + 0.05
-    assert taught.teacher_weight_ > 0
-    assert not hasattr(alone, "teacher_weight_")
+    assert taught.teacher_weights_ > 0
+    assert not hasattr(alone, "teacher_weights_")
     again = clone(taught).fit(*texts[0], unlabeled=texts[1][0], teacher=np.ones((N_MORE, 2)) / 2)
-    assert not hasattr(again.fit(*texts[0]), "teacher_weight_")  # a later fit has none
+    assert not hasattr(again.fit(*texts[0]), "teacher_weights_")  # a later fit has none
 
 
 def test_a_bad_teacher_does_not_count(texts):
@@ -57,7 +57,7 @@ def test_a_bad_teacher_does_not_count(texts):
     expected = TextClassifier().fit(*many, unlabeled=more).predict_proba(texts[2][0])
     for wrong in (truth[:, ::-1], at_random):
         model = TextClassifier().fit(*many, unlabeled=more, teacher=wrong)
-        assert model.teacher_weight_ == 0
+        assert model.teacher_weights_ == 0
         assert_array_equal(model.predict_proba(texts[2][0]), expected)
 
 
@@ -90,7 +90,7 @@ def test_the_order_of_the_texts_does_not_matter(texts, teacher, taught):
     order = np.random.default_rng(0).permutation(N_MORE)
     more = [texts[1][0][at] for at in order]
     model = TextClassifier().fit(*texts[0], unlabeled=more, teacher=teacher)
-    assert model.teacher_weight_ == taught.teacher_weight_
+    assert model.teacher_weights_ == taught.teacher_weights_
     expected = taught.predict_proba(texts[2][0])
     assert_allclose(model.predict_proba(texts[2][0]), expected, atol=1e-3)
 
@@ -142,7 +142,7 @@ def test_an_unfitted_teacher_is_judged_without_the_labels_it_saw(texts):
     model = TextClassifier().fit(*labelled, unlabeled=more, teacher=unfitted)
     assert not hasattr(unfitted[-1], "coef_")  # it stays as it was
     saw_all = TextClassifier().fit(*labelled, unlabeled=more, teacher=logistic().fit(*labelled))
-    assert model.teacher_weight_ < 0.5 < saw_all.teacher_weight_
+    assert model.teacher_weights_ < 0.5 < saw_all.teacher_weights_
 
 
 @pytest.mark.parametrize("teacher", [knows_good, logistic()])
@@ -188,3 +188,59 @@ def test_what_cannot_be_learned_is_refused(texts, teacher):
         model = TextClassifier()
         refused(message, model.fit, **usual | change)
         assert not hasattr(model, "vectorizer_")
+
+
+# Several teachers
+
+
+def labels_of(some):
+    """Return labels, and None for texts that begin with "so"."""
+    return [None if t.startswith("so") else "good" if "good" in t else "bad" for t in some]
+
+
+def at_random(some):
+    """Return probabilities that say nothing of these texts."""
+    return np.random.default_rng(1).dirichlet([1, 1], len(some))
+
+
+def test_labels_without_probabilities_and_texts_without_an_answer():
+    answers = pd.DataFrame(knows_good(MORE), columns=["bad", "good"])
+    answers.loc[[text.startswith("so") for text in MORE]] = np.nan
+    labels = ["good", "bad"] * 10
+    for form in (labels_of, labels_of(MORE), answers):
+        model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
+        assert model.teacher_answers_ == 10
+        assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+        assert "so" not in model.get_feature_names_out()  # these texts are left out
+    refused("No teacher answers", model.fit, FEW, labels, unlabeled=MORE, teacher=[None] * 20)
+
+
+def test_labels_say_which_of_several_teachers_is_right(texts, teacher, taught):
+    model = TextClassifier().fit(
+        *texts[0], unlabeled=texts[1][0], teacher=[at_random, teacher, logistic()]
+    )
+    at_random_weight, weight, _ = model.teacher_weights_
+    assert weight > 0.5 > 0.1 > at_random_weight
+    estimate, low, high = model.teacher_accuracies_.T
+    assert (low < estimate).all()
+    assert (estimate < high).all()
+    assert estimate[1] > estimate[0]
+    assert model.score(*texts[2]) > taught.score(*texts[2]) - 0.05
+
+
+def test_without_labels_agreement_says_who_is_right():
+    more = np.repeat(["good one", "bad one", "good fun", "bad fun"], 25).tolist()
+    truth = np.array(["good" in text for text in more])
+    rng = np.random.default_rng(0)
+    teachers = []
+    for accuracy in (0.9, 0.8, 0.5):
+        good = np.where(rng.random(100) < accuracy, truth, ~truth)
+        teachers.append(pd.DataFrame({"good": good * 1.0, "bad": 1.0 - good}))
+    model = TextClassifier().fit([], [], unlabeled=more, teacher=teachers)
+    assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+    assert_allclose(model.teacher_accuracies_[:, 0], [0.9, 0.8, 0.5], atol=0.12)
+    assert np.isnan(model.teacher_accuracies_[:, 1:]).all()
+    assert model.teacher_weights_[:2].min() > 0.2 > 0.1 > model.teacher_weights_[2]
+    alone = TextClassifier().fit([], [], unlabeled=more, teacher=teachers[0])
+    assert alone.teacher_weights_.tolist() == [1.0]
+    assert np.isnan(alone.teacher_accuracies_).all()

@@ -1,11 +1,18 @@
-r"""Another model's probabilities of texts without labels, and the weight of these texts.
+r"""Fits with other models' probabilities of texts without labels, and the weight of these texts.
 
 A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
 The weight is chosen on labelled texts that are held out: for each of :data:`WEIGHTS`, models are
 trained without a fold of the labelled texts, with the teacher's texts, and scored on the fold.
 Weight 0 is the fit without the teacher. The choice is the mean of these weights, weighted by
 exp(-loss), where the loss is the sum over the texts held out: many labelled texts decide for one
-weight, few do not.
+weight, few do not. Without labels it is 1.
+
+Several teachers become one, the mean of what they say (:mod:`._pooling`).
+
+**Sharpness.** What is learned from probabilities is less sure than it is right: words carry some of
+what the teacher knows, and a penalty holds back their values. So all decisions are multiplied by a
+factor s, which minimizes the mean loss of the labelled texts held out plus :math:`\ln(s)^2 / 4`:
+the second term is there because a teacher may have seen the labels.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -15,26 +22,35 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
+from .._base import sharpened
 from .._fitting import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
-from .._validation import check_probabilities, checked_weights, has_columns, targets_of_labels
+from .._validation import checked_weights, has_columns, targets_of_labels
 from ..training.forward import log_probabilities
 from ..training.threads import thread_pool
+from ._answers import answers_of, joined, listed, needs_fit
 from ._context_vectorizer import ContextVectorizer, fit_bags
+from ._pooling import (
+    accuracies_by_agreement,
+    accuracy_interval,
+    pooled,
+    shares_by_agreement,
+    shares_by_labels,
+)
 
 if TYPE_CHECKING:
     from .._classifier import ClsAttentionClassifier
@@ -44,25 +60,36 @@ WEIGHTS = 0.0, 0.1, 1.0
 
 N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
-_TEXTS_AT_ONCE = 256  # that a teacher is asked for
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while their weight is chosen
 _SEARCH_TOL = 1e-3
+_SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
+_MOST_SHARPNESS = 4.0  # and its inverse is the least
 
 
 class Lesson(NamedTuple):
-    """The result of a fit with a teacher: the weight of its texts, and the fitted steps."""
+    """The result of a fit with teachers.
 
-    weight: float
+    weights : (n_teachers,), of a text of each; all 0 where the fit without them is better
+    accuracies : (n_teachers, 3), how right each seems to be, with an interval
+    n_answers : (n_teachers,), numbers of texts that each answers
+    sharpness : the factor of all decisions
+    vectorizer, classifier : the fitted steps
+    """
+
+    weights: Array
+    accuracies: Array
+    n_answers: Numbers
+    sharpness: float
     vectorizer: ContextVectorizer
     classifier: ClsAttentionClassifier
 
 
 @dataclass(frozen=True)
 class TaughtTexts:
-    """Bags of labelled texts, followed by bags of a teacher's texts.
+    """Bags of labelled texts, followed by bags of texts that are taught.
 
     targets : probabilities of the classes, of all texts
-    weights : (n_texts,), 1 for a teacher's text
+    weights : (n_texts,), at most 1 for one that is taught
     n_labelled : number of labelled texts
     """
 
@@ -76,10 +103,10 @@ class TaughtTexts:
         n_labelled = int(np.count_nonzero(rows < self.n_labelled))
         return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
 
-    def with_weight(self, weight: float) -> TaughtTexts:
-        """Return all texts, with a weight of the teacher's."""
+    def with_weight(self, factor: float) -> TaughtTexts:
+        """Return all texts, the weights of those that are taught times a factor."""
         weights = self.weights.copy()
-        weights[self.n_labelled :] = weight
+        weights[self.n_labelled :] *= factor
         return replace(self, weights=weights)
 
     def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
@@ -93,7 +120,77 @@ class TaughtTexts:
         return self.targets.class_sums(self.weights)
 
 
-def learn_from_teacher(
+class Teachers:
+    """Several teachers, labelled texts, and what the teachers say of other texts.
+
+    labelled_texts, labels : (n_labelled,)
+    classes : (n_classes,), those of the labels and of all teachers, sorted
+    texts : those that a teacher answers
+    answers : (n_teachers, n_texts, n_classes), probabilities, NaN where one does not answer
+    """
+
+    def __init__(
+        self,
+        teachers: list[Any],
+        labelled_texts: list[str],
+        labels: NDArray[Any],
+        texts: list[str],
+        log: Callable[[str], None] | None,
+    ) -> None:
+        self._teachers = teachers
+        self.labelled_texts = labelled_texts
+        self.labels = labels
+        frames = []
+        for teacher in teachers:
+            fitted = teacher
+            if needs_fit(teacher):
+                fitted = clone(teacher).fit(list(labelled_texts), labels.copy())
+            frames.append(answers_of(fitted, texts, np.unique(labels), log))
+        self.classes, answers = joined(frames)
+        rows = np.flatnonzero(~np.isnan(answers).all(axis=(0, 2)))
+        if not len(rows):
+            raise ValueError("No teacher answers any text of unlabeled.")
+        self.texts = [texts[row] for row in rows]
+        self.answers = answers[:, rows]
+
+    def __len__(self) -> int:
+        return len(self._teachers)
+
+    def learns(self, number: int) -> bool:
+        """Return whether a teacher learns from the labels."""
+        return needs_fit(self._teachers[number])
+
+    def answers_without(self, number: int, labelled: Numbers, rows: Numbers) -> Array:
+        """Return what a teacher says of some texts if it learns from some of the labels alone."""
+        if not self.learns(number):
+            return np.asarray(self.answers[number, rows])
+        labels = self.labels[labelled]
+        other = clone(self._teachers[number])
+        other.fit([self.labelled_texts[row] for row in labelled], labels)
+        frame = answers_of(other, [self.texts[row] for row in rows], np.unique(labels))
+        return np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
+
+    def pooled_without(
+        self, shares: Array, labelled: Numbers, rows: Numbers
+    ) -> tuple[Array, Array]:
+        """Return the mean of what all say of some texts then, and the share of those who answer."""
+        every_answer = [self.answers_without(at, labelled, rows) for at in range(len(self))]
+        return pooled(np.array(every_answer), shares)
+
+    def __getitem__(self, rows: Numbers) -> Teachers:
+        """Return the same teachers and labels with some of the texts."""
+        some = copy(self)
+        some.texts = [self.texts[row] for row in rows]
+        some.answers = self.answers[:, rows]
+        return some
+
+    def sample(self) -> Numbers:
+        """Return the numbers of some of the texts, which do not depend on their order."""
+        hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in self.texts]
+        return np.sort(np.argsort(hashes, kind="stable")[:_MOST_TAUGHT])
+
+
+def learn_from_teachers(
     vectorizer: ContextVectorizer,
     classifier: ClsAttentionClassifier,
     texts: list[str],
@@ -102,46 +199,69 @@ def learn_from_teacher(
     unlabeled: list[str] | None,
     teacher: Any,
 ) -> Lesson:
-    """Fit a vectorizer and a classifier with a teacher.
+    """Fit a vectorizer and a classifier with one or several teachers.
 
     The parameters are those of :meth:`~sklearn_clsattn.TextClassifier.fit`.
     """
-    more = unlabeled or []
-    if not more:
+    if not unlabeled:
         raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
     if has_columns(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
-    label_targets = targets_of_labels(y)
-    labels = label_targets.classes[label_targets.values]
+    # 1) labels, if there are any, and what the teachers say
+    labels = np.zeros(0)
+    if len(texts) or len(y):
+        label_targets = targets_of_labels(y)
+        labels = label_targets.classes[label_targets.values]
     check_consistent_length(texts, labels)
-    weights = checked_weights(texts, sample_weight)
-    # 1) the teacher's probabilities
+    weights = checked_weights(labels, sample_weight) if len(texts) else labels
     log = print if classifier.verbose else None
-    is_new = needs_fit(teacher)
-    fitted = clone(teacher).fit(list(texts), labels.copy()) if is_new else teacher
-    taught = taught_probabilities(fitted, more, np.unique(labels), log)
-    targets = _joint_targets(labels, taught)
-    # 2) bags of all texts
-    weights = np.append(weights, np.ones(len(more)))
-    bags = fit_bags(vectorizer, [*texts, *more], targets, sample_weight=weights)
-    every_text = TaughtTexts(bags, targets, weights, len(texts))
-    # 3) the weight
-
-    def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
-        some_labels = labels[rows]
-        other = clone(teacher).fit([texts[row] for row in rows], some_labels)
-        some_more = [more[row] for row in rows_of_more]
-        probabilities = taught_probabilities(other, some_more, np.unique(some_labels))
-        return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
-
-    sample = _sample_by_content(more)
-    with_teacher = _fitted(classifier, every_text)
-    weight = choose_weight(with_teacher, every_text, sample, teach_without if is_new else None)
-    # 4) the classifier with this weight
-    model = with_teacher
+    teachers = Teachers(listed(teacher), texts, labels, unlabeled, log)
+    n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
+    # 2) how much each is believed
+    by_agreement = accuracies_by_agreement(teachers.answers)
+    accuracies = np.column_stack([by_agreement, np.full((len(teachers), 2), np.nan)])
+    shares = shares_by_agreement(by_agreement, len(teachers.classes))
+    if len(teachers) > 1 and len(texts):
+        some = teachers[teachers.sample()]
+        even = np.full(len(teachers), 1.0 / len(teachers))
+        some_texts = _taught_texts(clone(vectorizer), some, even, weights)
+        alone = taught_alone(_QuickFit(_fitted(classifier, some_texts)), some_texts, some)
+        accuracies = _accuracies(alone, some_texts)
+        likelihoods = (alone * some_texts.targets.values[: len(texts)]).sum(axis=2)
+        shares = shares_by_labels(likelihoods, weights, shares)
+    # 3) the fit with weight 1
+    _, answering = pooled(teachers.answers, shares)
+    teachers = teachers[np.flatnonzero(answering)]
+    every_text = _taught_texts(vectorizer, teachers, shares, weights)
+    model = _fitted(classifier, every_text)
+    if not len(texts):
+        return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
+    # 4) the weight and the sharpness
+    if len(teachers) == 1:
+        sample = teachers.sample()
+        rows = np.concatenate([np.arange(len(texts)), len(texts) + sample])
+        alone = taught_alone(_QuickFit(model), every_text[rows], teachers[sample])
+        accuracies = _accuracies(alone, every_text)
+    weight, sharpness = choose_weight(model, every_text, teachers, shares)
     if 0 < weight < 1:
         model = _fitted(classifier, every_text.with_weight(weight))
-    return Lesson(weight, vectorizer, model)
+    model = sharpened(model, sharpness)
+    return Lesson(weight * shares, accuracies, n_answers, sharpness, vectorizer, model)
+
+
+def _taught_texts(
+    vectorizer: ContextVectorizer, teachers: Teachers, shares: Array, weights: Array
+) -> TaughtTexts:
+    """Return the bags of labelled texts, of these weights, and of the teachers' texts."""
+    probabilities, answering = pooled(teachers.answers, shares)
+    n_labelled = len(weights)
+    values = np.zeros((n_labelled, len(teachers.classes)))
+    values[np.arange(n_labelled), np.searchsorted(teachers.classes, teachers.labels)] = 1.0
+    targets = Targets(teachers.classes, np.vstack([values, probabilities]))
+    weights = np.append(weights, answering)
+    texts = [*teachers.labelled_texts, *teachers.texts]
+    bags = fit_bags(vectorizer, texts, targets, sample_weight=weights)
+    return TaughtTexts(bags, targets, weights, n_labelled)
 
 
 def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttentionClassifier:
@@ -149,143 +269,99 @@ def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttent
     return clone(classifier).fit(texts.bags, texts.targets, texts.weights)
 
 
-def needs_fit(teacher: Any) -> bool:
-    """Return whether a teacher is an estimator that is not fitted."""
-    if not isinstance(teacher, BaseEstimator):
-        return False
-    try:
-        check_is_fitted(teacher)
-    except NotFittedError:
-        return True
-    return False
+def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -> Array:
+    """Return the classes' probabilities of labelled texts by models taught by one teacher alone.
 
-
-def taught_probabilities(
-    teacher: Any, texts: list[str], classes: NDArray[Any], log: Callable[[str], None] | None = None
-) -> pd.DataFrame:
-    """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
-
-    A teacher is an estimator, a function of a list of texts, or the probabilities. `classes` are
-    the sorted labels: names for probabilities without any. `log` prints progress.
+    They are (n_teachers, n_labelled, n_classes). A teacher that learns from the labels is asked
+    without those of the texts that are predicted; where that is not possible, they are NaN.
     """
-    if hasattr(teacher, "predict_proba"):
-        names = _classes_of(teacher, classes)
-        parts = _predictions(teacher.predict_proba, texts, log)
-        return _checked_probabilities(parts, texts, names, classes)
-    if callable(teacher):
-        parts = _predictions(teacher, texts, log)
-        return _checked_probabilities(parts, texts, classes, classes)
-    return _checked_probabilities([teacher], texts, classes, classes)
+    n_labelled = texts.n_labelled
+    every_row = np.arange(n_labelled)
+    rows = np.arange(len(teachers.texts))
+    alone = np.full((len(teachers), n_labelled, len(teachers.classes)), np.nan)
+    for number in range(len(teachers)):
+        folds = [(every_row, every_row)]
+        if teachers.learns(number):
+            folds = list(_folds(texts[every_row]))
+        for labelled, held_out in folds:
+            answers = teachers.answers_without(number, labelled, rows)
+            answered = np.flatnonzero(~np.isnan(answers[:, 0]))
+            taught = n_labelled + answered
+            training = texts.with_probabilities(taught, answers[answered])[taught]
+            log_probabilities = quick_fit.log_probabilities(training, texts[held_out])
+            alone[number, held_out] = np.exp(log_probabilities)
+    return alone
 
 
-def _predictions(
-    predict: Callable[[list[str]], Any], texts: list[str], log: Callable[[str], None] | None
-) -> Iterator[Any]:
-    """Yield a function's results for some texts at a time."""
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        stop = min(start + _TEXTS_AT_ONCE, len(texts))
-        yield predict(texts[start:stop])
-        if log is not None:
-            log(f"teacher: {stop:,} of {len(texts):,} texts")
-
-
-def _classes_of(teacher: Any, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the names of a fitted teacher's classes; `classes` if it does not name any."""
-    for owner in (teacher, getattr(teacher, "model_head", None)):
-        for name in ("classes_", "labels"):
-            names = getattr(owner, name, None)
-            if names is not None:
-                return np.asarray(names)
-    return classes
-
-
-def _checked_probabilities(
-    parts: Iterable[Any], texts: list[str], names: NDArray[Any], classes: NDArray[Any]
-) -> pd.DataFrame:
-    """Return parts of probabilities as one data frame of float64; its columns include `classes`."""
-    frames = []
-    for part in parts:
-        if not isinstance(part, pd.DataFrame):
-            if hasattr(part, "cpu"):  # a tensor
-                part = part.cpu()
-            values = np.asarray(part, dtype=np.float64)
-            if values.ndim != 2 or values.shape[1] != len(names):
-                raise ValueError(
-                    f"The teacher's probabilities have shape {values.shape}: expected a column for "
-                    f"each of {names.tolist()}. Pass a data frame whose columns name its classes."
-                )
-            part = pd.DataFrame(values, columns=names)
-        frames.append(part)
-    frame = pd.concat(frames, ignore_index=True)
-    if len(frame) != len(texts):
-        raise ValueError(
-            f"The teacher has probabilities of {len(frame):,} texts, but unlabeled has "
-            f"{len(texts):,}: expected one row for each of these."
-        )
-    missing = [name for name in classes.tolist() if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"The teacher has the classes {frame.columns.tolist()}, which do not include the "
-            f"labels {missing}: expected the names of all labels in y among them."
-        )
-    frame = frame.astype(np.float64)
-    check_probabilities(frame.to_numpy())
-    return frame
-
-
-def _joint_targets(labels: NDArray[Any], taught: pd.DataFrame) -> Targets:
-    """Return the targets of labelled texts, followed by a teacher's probabilities."""
-    classes = np.sort(np.array(taught.columns.tolist()))
-    n_labelled = len(labels)
-    values = np.zeros((n_labelled + len(taught), len(classes)))
-    values[np.arange(n_labelled), np.searchsorted(classes, labels)] = 1.0
-    values[n_labelled:] = taught.reindex(columns=classes)
-    return Targets(classes, values)
-
-
-def _sample_by_content(texts: list[str]) -> Numbers:
-    """Return the numbers of some of the texts, which do not depend on their order."""
-    hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
-    return np.sort(np.argsort(hashes, kind="stable")[:_MOST_TAUGHT])
+def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
+    """Return the shares of labelled texts predicted rightly, with intervals, (n_teachers, 3)."""
+    classes = texts.targets.values[: texts.n_labelled].argmax(axis=1)
+    rows = []
+    for probabilities in alone:
+        is_known = ~np.isnan(probabilities[:, 0])
+        is_right = probabilities[is_known].argmax(axis=1) == classes[is_known]
+        rows.append(accuracy_interval(int(is_right.sum()), len(is_right)))
+    return np.array(rows)
 
 
 def choose_weight(
-    with_teacher: ClsAttentionClassifier,
-    texts: TaughtTexts,
-    sample: Numbers,
-    teach_without: Callable[[Numbers, Numbers], Array] | None = None,
-) -> float:
-    """Return the mean of :data:`WEIGHTS`, weighted by losses of labelled texts that are held out.
+    model: ClsAttentionClassifier, texts: TaughtTexts, teachers: Teachers, shares: Array
+) -> tuple[float, float]:
+    """Return the mean of :data:`WEIGHTS`, weighted by losses of texts held out, and the sharpness.
 
-    `with_teacher` is fitted to all texts with weight 1, and `sample` numbers the teacher's texts
-    that are learned meanwhile. `teach_without` fits a teacher to some of the labelled texts, and
-    returns its probabilities of some of its texts; both are given by their rows.
+    `model` is fitted to all texts with weight 1. Meanwhile, fewer of the teachers' texts are
+    learned.
     """
     n_labelled = texts.n_labelled
-    n_taught = len(texts.weights) - n_labelled
+    sample = teachers.sample()
     taught = n_labelled + sample
     every_label = texts[np.arange(n_labelled)]
-    # 1) quick fits, with and without the teacher
-    fit_with = _QuickFit(with_teacher)
-    fit_without = _QuickFit(_fitted(with_teacher, every_label))
-    # 2) the losses of labelled texts that are held out
-    losses = np.full((n_labelled, len(WEIGHTS)), np.nan)
+    # 1) quick fits, with and without the teachers
+    fit_with = _QuickFit(model)
+    fit_without = _QuickFit(_fitted(model, every_label))
+    # 2) the log probabilities of labelled texts that are held out
+    shape = n_labelled, len(WEIGHTS), len(teachers.classes)
+    held_out_logs = np.full(shape, np.nan)
     for labelled, held_out in _folds(every_label):
         fold_texts = texts
-        if teach_without is not None:  # a teacher that has not seen the labels that are held out
-            fold_texts = texts.with_probabilities(taught, teach_without(labelled, sample))
+        if any(map(teachers.learns, range(len(teachers)))):
+            probabilities, _ = teachers.pooled_without(shares, labelled, sample)
+            fold_texts = texts.with_probabilities(taught, probabilities)
         known = _of_known_classes(texts, labelled, held_out)
-        losses[known, 0] = fit_without.losses(texts[labelled], texts[known])
+        held_out_logs[known, 0] = fit_without.log_probabilities(texts[labelled], texts[known])
         training = fold_texts[np.concatenate([labelled, taught])]
         for number, weight in enumerate(WEIGHTS[1:], start=1):
-            weighted = training.with_weight(weight * n_taught / len(sample))
-            losses[known, number] = fit_with.losses(weighted, texts[known])
-    # 3) the mean of the weights, by these losses
-    is_judge = ~np.isnan(losses).any(axis=1) & (every_label.weights > 0)
+            weighted = training.with_weight(weight * len(teachers.texts) / len(sample))
+            logs = fit_with.log_probabilities(weighted, texts[known])
+            held_out_logs[known, number] = logs
+    # 3) the mean of the weights, by the losses
+    is_judge = ~np.isnan(held_out_logs).any(axis=(1, 2)) & (every_label.weights > 0)
     if not is_judge.any():
-        return WEIGHTS[-1]
-    total_losses = every_label.weights[is_judge] @ losses[is_judge]
-    return round(float(softmax(-total_losses) @ WEIGHTS), 3)  # 0 is the fit without the teacher
+        return WEIGHTS[-1], 1.0
+    judge_weights = every_label.weights[is_judge]
+    shares_of_classes = every_label.targets.values[is_judge]
+    held_out_logs = held_out_logs[is_judge]
+    losses = -(held_out_logs * shares_of_classes[:, None]).sum(axis=2)
+    beliefs = softmax(-judge_weights @ losses)
+    weight = round(float(beliefs @ WEIGHTS), 3)  # 0 is the fit without the teachers
+    # 4) the sharpness
+    logs = held_out_logs[:, int(beliefs.argmax())]
+    return weight, _sharpness(logs, shares_of_classes, judge_weights) if weight else 1.0
+
+
+def _sharpness(logs: Array, shares: Array, weights: Array) -> float:
+    """Return the factor of decisions with the least penalized loss of texts held out.
+
+    `logs` are their log probabilities, and `shares` the right classes', (n_texts, n_classes).
+    """
+
+    def penalized_loss(log_factor: float) -> float:
+        sharper = log_softmax(np.exp(log_factor) * logs, axis=1)
+        losses = -(sharper * shares).sum(axis=1)
+        return float(np.average(losses, weights=weights)) + _SHARPNESS_PENALTY * log_factor**2
+
+    bound = math.log(_MOST_SHARPNESS)
+    return float(np.exp(minimize_scalar(penalized_loss, bounds=(-bound, bound)).x))
 
 
 class _QuickFit:
@@ -304,8 +380,8 @@ class _QuickFit:
             "device": resolve_device(classifier.device),
         }
 
-    def losses(self, training: TaughtTexts, held_out: TaughtTexts) -> Array:
-        """Return the log losses of labelled texts that are held out, (n_held_out,)."""
+    def log_probabilities(self, training: TaughtTexts, asked: TaughtTexts) -> Array:
+        """Return the logarithms of the classes' probabilities of texts, (n_asked, n_classes)."""
         from ..training.documents import Documents
         from ..training.fit import fit_attention
 
@@ -314,8 +390,7 @@ class _QuickFit:
         vectors = training.bags.vectors
         with thread_pool():
             fit = fit_attention(documents, dtype=dtype, vectors=vectors, **self._settings)
-        outputs = fit.model.outputs(held_out.bags)
-        return -(log_probabilities(outputs) * held_out.targets.values).sum(axis=1)
+        return log_probabilities(fit.model.outputs(asked.bags))
 
 
 def _folds(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:

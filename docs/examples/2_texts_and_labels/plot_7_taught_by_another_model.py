@@ -49,7 +49,7 @@ for n in sizes:
             "labels": n,
             "alone": alone.score(texts[test], moods[test]),
             "student": student.score(texts[test], moods[test]),
-            "teacher's weight": student.teacher_weight_,
+            "teacher's weight": student.teacher_weights_[0],
         }
     )
 curve = pd.DataFrame(rows).set_index("labels")

@@ -1,0 +1,137 @@
+"""What teachers say of texts: their probabilities, or labels, with the names of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array
+from .._validation import check_probabilities
+
+_TEXTS_AT_ONCE = 256  # that a teacher is asked for
+
+
+def listed(teacher: Any) -> list[Any]:
+    """Return the teachers in a list, or the only one; rows of numbers, or labels, are one."""
+    if isinstance(teacher, list | tuple) and any(_is_teacher(each) for each in teacher):
+        return list(teacher)
+    return [teacher]
+
+
+def _is_teacher(value: Any) -> bool:
+    """Return whether an item of a list is a teacher, not a row or a label."""
+    return callable(value) or hasattr(value, "predict_proba") or getattr(value, "ndim", 0) > 0
+
+
+def needs_fit(teacher: Any) -> bool:
+    """Return whether a teacher is an estimator that is not fitted."""
+    if not isinstance(teacher, BaseEstimator):
+        return False
+    try:
+        check_is_fitted(teacher)
+    except NotFittedError:
+        return True
+    return False
+
+
+def answers_of(
+    teacher: Any, texts: list[str], classes: NDArray[Any], log: Callable[[str], None] | None = None
+) -> pd.DataFrame:
+    """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
+
+    A teacher is an estimator, a function of a list of texts, or what it says. Rows of texts without
+    an answer are NaN. `classes` are the sorted labels: names for probabilities without any. `log`
+    prints progress.
+    """
+    if hasattr(teacher, "predict_proba"):
+        names = _classes_of(teacher, classes)
+        parts = list(_in_parts(teacher.predict_proba, texts, log))
+        return _checked(_frame(parts, names), texts, classes)
+    parts = list(_in_parts(teacher, texts, log)) if callable(teacher) else [teacher]
+    return _checked(_frame(parts, classes), texts, classes)
+
+
+def _in_parts(
+    predict: Callable[[list[str]], Any], texts: list[str], log: Callable[[str], None] | None
+) -> Iterator[Any]:
+    """Yield a function's results for some texts at a time."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        stop = min(start + _TEXTS_AT_ONCE, len(texts))
+        yield predict(texts[start:stop])
+        if log is not None:
+            log(f"teacher: {stop:,} of {len(texts):,} texts")
+
+
+def _classes_of(teacher: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of a fitted teacher's classes; `classes` if it does not name any."""
+    for owner in (teacher, getattr(teacher, "model_head", None)):
+        for name in ("classes_", "labels"):
+            names = getattr(owner, name, None)
+            if names is not None:
+                return np.asarray(names)
+    return classes
+
+
+def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
+    """Return parts of what a teacher says as probabilities, in columns with the classes' names."""
+    if all(isinstance(part, pd.DataFrame) for part in parts):
+        return pd.concat(parts, ignore_index=True).astype(np.float64)
+    arrays = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in parts]
+    if all(array.ndim == 1 for array in arrays):
+        return _one_hot(np.concatenate([array.astype(object) for array in arrays]), names)
+    values = np.concatenate(arrays).astype(np.float64)
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise ValueError(
+            f"The teacher's probabilities have shape {values.shape}: expected a column for each of "
+            f"{names.tolist()}. Pass a data frame whose columns name its classes."
+        )
+    return pd.DataFrame(values, columns=names)
+
+
+def _one_hot(labels: NDArray[np.object_], names: NDArray[Any]) -> pd.DataFrame:
+    """Return labels as probabilities of 0 and 1; None and NaN are no answer."""
+    is_answer = ~pd.isna(labels)
+    columns = list(dict.fromkeys([*names.tolist(), *labels[is_answer].tolist()]))
+    values = np.full((len(labels), len(columns)), np.nan)
+    values[is_answer] = labels[is_answer, None] == np.array(columns, dtype=object)
+    return pd.DataFrame(values, columns=columns)
+
+
+def _checked(frame: pd.DataFrame, texts: list[str], classes: NDArray[Any]) -> pd.DataFrame:
+    """Return probabilities of as many texts as there are; columns include all `classes`."""
+    if len(frame) != len(texts):
+        raise ValueError(
+            f"The teacher has probabilities of {len(frame):,} texts, but unlabeled has "
+            f"{len(texts):,}: expected one row for each of these."
+        )
+    missing = [name for name in classes.tolist() if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The teacher has the classes {frame.columns.tolist()}, which do not include the "
+            f"labels {missing}: expected the names of all labels in y among them."
+        )
+    is_answer = ~frame.isna().all(axis=1)
+    check_probabilities(frame.to_numpy()[is_answer])
+    return frame
+
+
+def joined(frames: Iterable[pd.DataFrame]) -> tuple[NDArray[Any], Array]:
+    """Return the sorted classes of several teachers, and (n_teachers, n_texts, n_classes)."""
+    frames = list(frames)
+    names: dict[Any, None] = {}
+    for frame in frames:
+        names.update(dict.fromkeys(frame.columns.tolist()))
+    classes = np.sort(np.array(list(names)))
+    arrays = []
+    for frame in frames:
+        is_answer = ~frame.isna().all(axis=1).to_numpy()
+        values = frame.reindex(columns=classes, fill_value=0.0).to_numpy(np.float64)
+        arrays.append(np.where(is_answer[:, None], values, np.nan))
+    return classes, np.array(arrays)
