@@ -244,3 +244,19 @@ def test_without_labels_agreement_says_who_is_right():
     alone = TextClassifier().fit([], [], unlabeled=more, teacher=teachers[0])
     assert alone.teacher_weights_.tolist() == [1.0]
     assert np.isnan(alone.teacher_accuracies_).all()
+
+
+def test_where_no_text_can_be_held_out_agreement_decides():
+    """All labelled texts are equal, so that nothing says what a teacher that learns is worth."""
+    model = TextClassifier().fit(
+        ["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=[knows_good, logistic()]
+    )
+    assert_allclose(model.teacher_weights_, 0.5)
+    assert np.isnan(model.teacher_accuracies_[1]).all()
+    assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+
+
+def test_rows_in_a_list_are_one_teacher():
+    rows = list(knows_good(MORE))
+    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=rows)
+    assert model.teacher_weights_.shape == (1,)

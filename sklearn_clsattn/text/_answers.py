@@ -26,8 +26,9 @@ def listed(teacher: Any) -> list[Any]:
 
 
 def _is_teacher(value: Any) -> bool:
-    """Return whether an item of a list is a teacher, not a row or a label."""
-    return callable(value) or hasattr(value, "predict_proba") or getattr(value, "ndim", 0) > 0
+    """Return whether an item of a list is a teacher, not a row of numbers or a label."""
+    is_table = isinstance(value, pd.Series) or getattr(value, "ndim", 0) > 1
+    return is_table or callable(value) or hasattr(value, "predict_proba")
 
 
 def needs_fit(teacher: Any) -> bool:

@@ -61,7 +61,7 @@ def accuracies_by_agreement(answers: Array) -> Array:
 
 
 def shares_by_agreement(accuracies: Array, n_classes: int) -> Array:
-    """Return how much each teacher is believed, (n_teachers,), by estimated accuracies."""
+    """Return the shares of teachers in their mean, (n_teachers,), by estimated accuracies."""
     n_teachers = len(accuracies)
     even = np.full(n_teachers, 1.0 / n_teachers)
     if np.isnan(accuracies).any():
@@ -71,15 +71,16 @@ def shares_by_agreement(accuracies: Array, n_classes: int) -> Array:
 
 
 def shares_by_labels(likelihoods: Array, weights: Array, prior: Array) -> Array:
-    """Return how much each teacher is believed, (n_teachers,), by what it makes of labelled texts.
+    """Return the shares of teachers in their mean, (n_teachers,), by labelled texts.
 
-    `likelihoods`, (n_teachers, n_labelled), are the probabilities of the labels. The `prior` shares
-    are those without labels.
+    `likelihoods`, (n_teachers, n_labelled), are the labels' probabilities by models that each
+    teacher alone has taught, NaN where there is none; `weights` are those of the texts. The `prior`
+    shares are those without labels.
     """
     shares = prior
     for _ in range(_ROUNDS):
         terms = shares[:, None] * likelihoods
-        responsibilities = safe_divide(terms, terms.sum(axis=0))
+        responsibilities = safe_divide(terms, terms.sum(axis=0))  # 0 of texts that are NaN
         totals = responsibilities @ weights + PRIOR_LABELS * prior
         shares = totals / totals.sum()
     shares = np.where(shares < LEAST_SHARE, 0.0, shares)
@@ -87,7 +88,7 @@ def shares_by_labels(likelihoods: Array, weights: Array, prior: Array) -> Array:
 
 
 def pooled(answers: Array, shares: Array) -> tuple[Array, Array]:
-    """Return the mean of what teachers say, (n_texts, n_classes), and the share who answer."""
+    """Return the teachers' mean, (n_texts, n_classes), and the shares of those who answer."""
     has_answer = ~np.isnan(answers[:, :, 0])
     answering = shares @ has_answer
     sums = np.tensordot(shares, np.nan_to_num(answers), axes=1)
@@ -95,7 +96,7 @@ def pooled(answers: Array, shares: Array) -> tuple[Array, Array]:
 
 
 def accuracy_interval(n_right: int, n: int) -> tuple[float, float, float]:
-    """Return the share of right answers, with Wilson's interval of 95 %; NaN of no answer."""
+    """Return the share of right answers with the bounds of Wilson's interval of 95 %."""
     if not n:
         return np.nan, np.nan, np.nan
     interval = binomtest(n_right, n).proportion_ci(method="wilson")

@@ -161,7 +161,7 @@ class Teachers:
         return needs_fit(self._teachers[number])
 
     def answers_without(self, number: int, labelled: Numbers, rows: Numbers) -> Array:
-        """Return what a teacher says of some texts if it learns from some of the labels alone."""
+        """Return a teacher's probabilities of some texts, learned from some labels alone."""
         if not self.learns(number):
             return np.asarray(self.answers[number, rows])
         labels = self.labels[labelled]
@@ -173,7 +173,7 @@ class Teachers:
     def pooled_without(
         self, shares: Array, labelled: Numbers, rows: Numbers
     ) -> tuple[Array, Array]:
-        """Return the mean of what all say of some texts then, and the share of those who answer."""
+        """Return the teachers' mean of some texts then, and the shares of those who answer."""
         every_answer = [self.answers_without(at, labelled, rows) for at in range(len(self))]
         return pooled(np.array(every_answer), shares)
 
@@ -209,7 +209,7 @@ def learn_from_teachers(
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
     # 1) labels, if there are any, and what the teachers say
     labels = np.zeros(0)
-    if len(texts) or len(y):
+    if len(texts) or np.size(y):
         label_targets = targets_of_labels(y)
         labels = label_targets.classes[label_targets.values]
     check_consistent_length(texts, labels)
@@ -242,7 +242,7 @@ def learn_from_teachers(
         rows = np.concatenate([np.arange(len(texts)), len(texts) + sample])
         alone = taught_alone(_QuickFit(model), every_text[rows], teachers[sample])
         accuracies = _accuracies(alone, every_text)
-    weight, sharpness = choose_weight(model, every_text, teachers, shares)
+    weight, sharpness = choose_weight_and_sharpness(model, every_text, teachers, shares)
     if 0 < weight < 1:
         model = _fitted(classifier, every_text.with_weight(weight))
     model = sharpened(model, sharpness)
@@ -298,13 +298,13 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     classes = texts.targets.values[: texts.n_labelled].argmax(axis=1)
     rows = []
     for probabilities in alone:
-        is_known = ~np.isnan(probabilities[:, 0])
+        is_known = ~np.isnan(probabilities[:, 0]) & (texts.weights[: texts.n_labelled] > 0)
         is_right = probabilities[is_known].argmax(axis=1) == classes[is_known]
         rows.append(accuracy_interval(int(is_right.sum()), len(is_right)))
     return np.array(rows)
 
 
-def choose_weight(
+def choose_weight_and_sharpness(
     model: ClsAttentionClassifier, texts: TaughtTexts, teachers: Teachers, shares: Array
 ) -> tuple[float, float]:
     """Return the mean of :data:`WEIGHTS`, weighted by losses of texts held out, and the sharpness.
