@@ -213,7 +213,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             del self.__dict__[name]  # from an earlier fit
         vectorizer = self._new_vectorizer()
         classifier = self._new_classifier()
-        # 1) with the teacher, unless its best weight is 0
+        # 1) with teachers
         if teacher is not None:
             X = list(checked_texts(X))  # read twice
             unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
@@ -224,11 +224,10 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             self.teacher_accuracies_ = lesson.accuracies
             self.teacher_answers_ = lesson.n_answers
             self.teacher_sharpness_ = lesson.sharpness
-            if lesson.weights.any():
-                self.vectorizer_ = lesson.vectorizer
-                self.classifier_ = lesson.classifier
-                return self
-        # 2) without a teacher
+            self.vectorizer_ = lesson.vectorizer
+            self.classifier_ = lesson.classifier
+            return self
+        # 2) without
         with fit_task_with_part(self, classifier, X, y):
             bags = fit_bags(vectorizer, X, y, sample_weight=sample_weight, unlabeled=unlabeled)
             classifier.fit(bags, y, sample_weight)

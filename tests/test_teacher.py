@@ -61,6 +61,21 @@ def test_a_bad_teacher_does_not_count(texts):
         assert_array_equal(model.predict_proba(texts[2][0]), expected)
 
 
+def test_what_texts_alone_teach_is_not_lost_to_a_bad_teacher():
+    """The fit without the teacher learns vectors from texts; it was judged without them."""
+    texts, topics = load_requests(return_X_y=True)
+    labelled, more = (texts[:30], topics[:30]), texts[30:600]
+    expected = TextClassifier().fit(*labelled, unlabeled=more)
+    model = clone(expected).fit(*labelled, unlabeled=more, teacher=at_random_of(4))
+    assert_array_equal(model.predict_proba(more), expected.predict_proba(more))
+
+
+def at_random_of(n_classes):
+    """Return a teacher that says nothing of a text."""
+    rng = np.random.default_rng(1)
+    return lambda some: rng.dirichlet(np.ones(n_classes), len(some))
+
+
 def test_every_form_of_a_teacher(texts, teacher, taught):
     labelled, more = texts[0], texts[1][0]
     table = pd.DataFrame(teacher.predict_proba(more), columns=teacher.classes_)

@@ -3,9 +3,9 @@ r"""Fits with other models' probabilities of texts without labels, and the weigh
 A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
 The weight is chosen on labelled texts that are held out: for each of :data:`WEIGHTS`, models are
 trained without a fold of the labelled texts, with the teacher's texts, and scored on the fold.
-Weight 0 is the fit without the teacher. The choice is the mean of these weights, weighted by
-exp(-loss), where the loss is the sum over the texts held out: many labelled texts decide for one
-weight, few do not. Without labels it is 1.
+Weight 0 is the fit without the teacher, which is taken where its loss is the least. Else the choice
+is the mean of these weights, weighted by exp(-loss), where the loss is the sum over the texts held
+out: many labelled texts decide for one weight, few do not. Without labels it is 1.
 
 Several teachers become one, the mean of what they say (:mod:`._pooling`).
 
@@ -242,8 +242,20 @@ def learn_from_teachers(
         rows = np.concatenate([np.arange(len(texts)), len(texts) + sample])
         alone = taught_alone(_QuickFit(model), every_text[rows], teachers[sample])
         accuracies = _accuracies(alone, every_text)
-    weight, sharpness = choose_weight_and_sharpness(model, every_text, teachers, shares)
-    if 0 < weight < 1:
+    plain_vectorizer = clone(vectorizer)
+    plain_bags = fit_bags(
+        plain_vectorizer, texts, y, sample_weight=sample_weight, unlabeled=unlabeled
+    )
+    plain_model = clone(classifier).fit(plain_bags, y, sample_weight)
+    targets = every_text.targets[: len(texts)]
+    plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
+    weight, sharpness = choose_weight_and_sharpness(
+        model, every_text, plain_model, plain_texts, teachers, shares
+    )
+    if weight == 0:
+        vectorizer = plain_vectorizer
+        model = plain_model
+    elif weight < 1:
         model = _fitted(classifier, every_text.with_weight(weight))
     model = sharpened(model, sharpness)
     return Lesson(weight * shares, accuracies, n_answers, sharpness, vectorizer, model)
@@ -305,48 +317,55 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
 
 
 def choose_weight_and_sharpness(
-    model: ClsAttentionClassifier, texts: TaughtTexts, teachers: Teachers, shares: Array
+    model: ClsAttentionClassifier,
+    texts: TaughtTexts,
+    plain_model: ClsAttentionClassifier,
+    plain_texts: TaughtTexts,
+    teachers: Teachers,
+    shares: Array,
 ) -> tuple[float, float]:
     """Return the mean of :data:`WEIGHTS`, weighted by losses of texts held out, and the sharpness.
 
-    `model` is fitted to all texts with weight 1. Meanwhile, fewer of the teachers' texts are
-    learned.
+    `model` is fitted to all texts with weight 1, and `plain_model` to the labelled ones as without
+    teachers. Meanwhile, fewer of the teachers' texts are learned.
     """
     n_labelled = texts.n_labelled
     sample = teachers.sample()
     taught = n_labelled + sample
-    every_label = texts[np.arange(n_labelled)]
     # 1) quick fits, with and without the teachers
     fit_with = _QuickFit(model)
-    fit_without = _QuickFit(_fitted(model, every_label))
+    fit_without = _QuickFit(plain_model)
     # 2) the log probabilities of labelled texts that are held out
     shape = n_labelled, len(WEIGHTS), len(teachers.classes)
     held_out_logs = np.full(shape, np.nan)
-    for labelled, held_out in _folds(every_label):
+    for labelled, held_out in _folds(plain_texts):
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
             probabilities, _ = teachers.pooled_without(shares, labelled, sample)
             fold_texts = texts.with_probabilities(taught, probabilities)
         known = _of_known_classes(texts, labelled, held_out)
-        held_out_logs[known, 0] = fit_without.log_probabilities(texts[labelled], texts[known])
+        plain_logs = fit_without.log_probabilities(plain_texts[labelled], plain_texts[known])
+        held_out_logs[known, 0] = plain_logs
         training = fold_texts[np.concatenate([labelled, taught])]
         for number, weight in enumerate(WEIGHTS[1:], start=1):
             weighted = training.with_weight(weight * len(teachers.texts) / len(sample))
             logs = fit_with.log_probabilities(weighted, texts[known])
             held_out_logs[known, number] = logs
     # 3) the mean of the weights, by the losses
-    is_judge = ~np.isnan(held_out_logs).any(axis=(1, 2)) & (every_label.weights > 0)
+    is_judge = ~np.isnan(held_out_logs).any(axis=(1, 2)) & (plain_texts.weights > 0)
     if not is_judge.any():
         return WEIGHTS[-1], 1.0
-    judge_weights = every_label.weights[is_judge]
-    shares_of_classes = every_label.targets.values[is_judge]
+    judge_weights = plain_texts.weights[is_judge]
+    shares_of_classes = plain_texts.targets.values[is_judge]
     held_out_logs = held_out_logs[is_judge]
     losses = -(held_out_logs * shares_of_classes[:, None]).sum(axis=2)
     beliefs = softmax(-judge_weights @ losses)
-    weight = round(float(beliefs @ WEIGHTS), 3)  # 0 is the fit without the teachers
+    best = int(beliefs.argmax())
+    if best == 0:
+        return WEIGHTS[0], 1.0
     # 4) the sharpness
-    logs = held_out_logs[:, int(beliefs.argmax())]
-    return weight, _sharpness(logs, shares_of_classes, judge_weights) if weight else 1.0
+    sharpness = _sharpness(held_out_logs[:, best], shares_of_classes, judge_weights)
+    return round(float(beliefs @ WEIGHTS), 3), sharpness
 
 
 def _sharpness(logs: Array, shares: Array, weights: Array) -> float:
