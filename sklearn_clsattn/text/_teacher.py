@@ -1,11 +1,9 @@
-r"""Fits with other models' probabilities of texts without labels, and the weight of these texts.
+r"""Fits with other models' probabilities of texts without labels.
 
 A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
-The weight is chosen on labelled texts that are held out: for each of :data:`WEIGHTS`, models are
-trained without a fold of the labelled texts, with the teacher's texts, and scored on the fold.
-Weight 0 is the fit without the teacher, which is taken where its loss is the least. Else the choice
-is the mean of these weights, weighted by exp(-loss), where the loss is the sum over the texts held
-out: many labelled texts decide for one weight, few do not. Without labels it is 1.
+Labelled texts that are held out decide whether the teacher is believed: models are trained without
+a fold of them, with the teacher's texts and without, and scored on the fold. The fit without the
+teacher is taken where its loss is less.
 
 Several teachers become one, the mean of what they say (:mod:`._pooling`).
 
@@ -30,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
@@ -55,13 +53,11 @@ from ._pooling import (
 if TYPE_CHECKING:
     from .._classifier import ClsAttentionClassifier
 
-WEIGHTS = 0.0, 0.1, 1.0
-"""The weights of a teacher's text that are tried."""
-
 N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
-_MOST_TAUGHT = 2_000  # of the teacher's texts, while their weight is chosen
-_SEARCH_TOL = 1e-3
+_MOST_TAUGHT = 2_000  # of the teacher's texts, while it is judged
+_JUDGING_TOL = 1e-2
+_TAUGHT_TOL = 1e-4  # by default; the probabilities say less than labels, and texts are many
 _SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
 _MOST_SHARPNESS = 4.0  # and its inverse is the least
 
@@ -69,7 +65,7 @@ _MOST_SHARPNESS = 4.0  # and its inverse is the least
 class Lesson(NamedTuple):
     """The result of a fit with teachers.
 
-    weights : (n_teachers,), of a text of each; all 0 where the fit without them is better
+    weights : (n_teachers,), the share of each in their mean; all 0 where they are not believed
     accuracies : (n_teachers, 3), how right each seems to be, with an interval
     n_answers : (n_teachers,), numbers of texts that each answers
     sharpness : the factor of all decisions
@@ -236,7 +232,7 @@ def learn_from_teachers(
     model = _fitted(classifier, every_text)
     if not len(texts):
         return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
-    # 4) the weight and the sharpness
+    # 4) whether they are believed, and the sharpness
     if len(teachers) == 1:
         sample = teachers.sample()
         rows = np.concatenate([np.arange(len(texts)), len(texts) + sample])
@@ -249,16 +245,12 @@ def learn_from_teachers(
     plain_model = clone(classifier).fit(plain_bags, y, sample_weight)
     targets = every_text.targets[: len(texts)]
     plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
-    weight, sharpness = choose_weight_and_sharpness(
-        model, every_text, plain_model, plain_texts, teachers, shares
-    )
-    if weight == 0:
-        vectorizer = plain_vectorizer
-        model = plain_model
-    elif weight < 1:
-        model = _fitted(classifier, every_text.with_weight(weight))
+    sharpness = judged(model, every_text, plain_model, plain_texts, teachers, shares)
+    if sharpness is None:
+        no_shares = np.zeros(len(shares))
+        return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
     model = sharpened(model, sharpness)
-    return Lesson(weight * shares, accuracies, n_answers, sharpness, vectorizer, model)
+    return Lesson(shares, accuracies, n_answers, sharpness, vectorizer, model)
 
 
 def _taught_texts(
@@ -277,8 +269,11 @@ def _taught_texts(
 
 
 def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttentionClassifier:
-    """Return a clone of a classifier that is fitted to texts."""
-    return clone(classifier).fit(texts.bags, texts.targets, texts.weights)
+    """Return a clone of a classifier that is fitted to texts, some of them taught."""
+    model = clone(classifier)
+    if model.tol == "auto":
+        model.set_params(tol=_TAUGHT_TOL)
+    return model.fit(texts.bags, texts.targets, texts.weights)
 
 
 def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -> Array:
@@ -316,18 +311,18 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     return np.array(rows)
 
 
-def choose_weight_and_sharpness(
+def judged(
     model: ClsAttentionClassifier,
     texts: TaughtTexts,
     plain_model: ClsAttentionClassifier,
     plain_texts: TaughtTexts,
     teachers: Teachers,
     shares: Array,
-) -> tuple[float, float]:
-    """Return the mean of :data:`WEIGHTS`, weighted by losses of texts held out, and the sharpness.
+) -> float | None:
+    """Return the sharpness, or None if labelled texts held out are predicted better without it all.
 
-    `model` is fitted to all texts with weight 1, and `plain_model` to the labelled ones as without
-    teachers. Meanwhile, fewer of the teachers' texts are learned.
+    `model` is fitted to all texts, and `plain_model` to the labelled ones as without teachers.
+    Meanwhile, fewer of the teachers' texts are learned.
     """
     n_labelled = texts.n_labelled
     sample = teachers.sample()
@@ -336,51 +331,38 @@ def choose_weight_and_sharpness(
     fit_with = _QuickFit(model)
     fit_without = _QuickFit(plain_model)
     # 2) the log probabilities of labelled texts that are held out
-    shape = n_labelled, len(WEIGHTS), len(teachers.classes)
-    held_out_logs = np.full(shape, np.nan)
+    plain_logs = np.full((n_labelled, len(teachers.classes)), np.nan)
+    taught_logs = plain_logs.copy()
     for labelled, held_out in _folds(plain_texts):
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
             probabilities, _ = teachers.pooled_without(shares, labelled, sample)
             fold_texts = texts.with_probabilities(taught, probabilities)
         known = _of_known_classes(texts, labelled, held_out)
-        plain_logs = fit_without.log_probabilities(plain_texts[labelled], plain_texts[known])
-        held_out_logs[known, 0] = plain_logs
+        plain = fit_without.log_probabilities(plain_texts[labelled], plain_texts[known])
+        plain_logs[known] = plain
         training = fold_texts[np.concatenate([labelled, taught])]
-        for number, weight in enumerate(WEIGHTS[1:], start=1):
-            weighted = training.with_weight(weight * len(teachers.texts) / len(sample))
-            logs = fit_with.log_probabilities(weighted, texts[known])
-            held_out_logs[known, number] = logs
-    # 3) the mean of the weights, by the losses
-    is_judge = ~np.isnan(held_out_logs).any(axis=(1, 2)) & (plain_texts.weights > 0)
+        training = training.with_weight(len(teachers.texts) / len(sample))
+        taught_logs[known] = fit_with.log_probabilities(training, texts[known])
+    # 3) the losses of those that some model could predict
+    is_judge = ~np.isnan(plain_logs[:, 0]) & (plain_texts.weights > 0)
     if not is_judge.any():
-        return WEIGHTS[-1], 1.0
+        return 1.0
     judge_weights = plain_texts.weights[is_judge]
-    shares_of_classes = plain_texts.targets.values[is_judge]
-    held_out_logs = held_out_logs[is_judge]
-    losses = -(held_out_logs * shares_of_classes[:, None]).sum(axis=2)
-    beliefs = softmax(-judge_weights @ losses)
-    best = int(beliefs.argmax())
-    if best == 0:
-        return WEIGHTS[0], 1.0
-    # 4) the sharpness
-    sharpness = _sharpness(held_out_logs[:, best], shares_of_classes, judge_weights)
-    return round(float(beliefs @ WEIGHTS), 3), sharpness
+    right_class = plain_texts.targets.values[is_judge]
 
+    def loss(logs: Array) -> float:
+        losses = -(logs[is_judge] * right_class).sum(axis=1)
+        return float(np.average(losses, weights=judge_weights))
 
-def _sharpness(logs: Array, shares: Array, weights: Array) -> float:
-    """Return the factor of decisions with the least penalized loss of texts held out.
-
-    `logs` are their log probabilities, and `shares` the right classes', (n_texts, n_classes).
-    """
-
+    # 4) the sharpness, and the loss with it
     def penalized_loss(log_factor: float) -> float:
-        sharper = log_softmax(np.exp(log_factor) * logs, axis=1)
-        losses = -(sharper * shares).sum(axis=1)
-        return float(np.average(losses, weights=weights)) + _SHARPNESS_PENALTY * log_factor**2
+        sharper = log_softmax(np.exp(log_factor) * taught_logs, axis=1)
+        return loss(sharper) + _SHARPNESS_PENALTY * log_factor**2
 
     bound = math.log(_MOST_SHARPNESS)
-    return float(np.exp(minimize_scalar(penalized_loss, bounds=(-bound, bound)).x))
+    best = minimize_scalar(penalized_loss, bounds=(-bound, bound))
+    return float(np.exp(best.x)) if best.fun < loss(plain_logs) else None
 
 
 class _QuickFit:
@@ -395,7 +377,7 @@ class _QuickFit:
             "attention_C": classifier.attention_C_,
             "vector_scale": getattr(classifier, "token_vectors_scale_", 0.0),
             "max_iter": classifier.max_iter,
-            "tol": _SEARCH_TOL,
+            "tol": _JUDGING_TOL,
             "device": resolve_device(classifier.device),
         }
 
