@@ -140,8 +140,8 @@ def agreements(log_probabilities: Array, classes: Numbers) -> Array:
 class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
     """Classifier of texts that learns from a few words for each class, without labels.
 
-    For people who can name words, but have no labels. Words are for topics. They do not carry
-    feelings, or what a question asks for.
+    For people who can name words, but have no labels. Words are best for topics; feelings take more
+    than words.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         model = self._new_model().fit(marked.texts, labels)
         C = model.C_
         folds = folds_of_words(marked.has_word.sum(axis=0), classes_of_words)
-        of_texts = self._agreements(marked, folds, C)
+        of_texts = self._held_out_agreements(marked, folds, C)
         of_classes = [_known_mean(of_texts[labels == label]) for label in self.classes_]
         self.agreement_ = _known_mean(np.array(of_classes))
         of_words: list[dict[str, float]] = [{} for _ in self.classes_]
@@ -343,9 +343,10 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         ratios = sums / sums.sum(axis=1, keepdims=True) / some
         suggested = {}
         for code, label in enumerate(self.classes_.tolist()):
-            rows = np.flatnonzero(is_new & (ratios.argmax(axis=1) == code)).tolist()
-            rows.sort(key=lambda row, code=code: (-ratios[row, code], tokens.words[row]))
-            suggested[label] = [tokens.words[row] for row in rows[:n]]
+            rows = np.flatnonzero(is_new & (ratios.argmax(axis=1) == code))
+            names = [tokens.words[row] for row in rows.tolist()]
+            ranked = sorted(zip(-ratios[rows, code], names, strict=True))
+            suggested[label] = [name for _, name in ranked[:n]]
         return suggested
 
     def __sklearn_tags__(self) -> Any:
@@ -385,7 +386,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
 
         return TextClassifier(tokenizer=self.tokenizer, class_weight="balanced", **parameters)
 
-    def _agreements(self, marked: MarkedTexts, folds: Numbers, C: float) -> Array:
+    def _held_out_agreements(self, marked: MarkedTexts, folds: Numbers, C: float) -> Array:
         """Return the agreement of each text whose keywords are all in one fold, else NaN."""
         results = np.full(len(marked.rows), np.nan)
         for fold in range(N_FOLDS):
