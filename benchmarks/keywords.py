@@ -126,7 +126,7 @@ def with_words(problem: Problem, keywords: dict[str, list[str]]) -> dict[str, An
     return {
         "coverage": model.coverage_,
         "agreement": model.agreement_,
-        "warns": any("Choose others" in str(one.message) for one in caught),
+        "warns": any("do not agree" in str(one.message) for one in caught),
         "seconds": seconds,
         **quality(model, problem.X_test, problem.y_test),
     }

@@ -161,7 +161,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         The share of the texts that have keywords of one class only.
     agreement_ : float
         How often texts with words that were held out get the class of these words, rather than
-        another one: 1/2 is guessing. It needs two words a class, and is NaN of one.
+        another one: 1/2 is guessing. NaN with one word a class, of which nothing is known.
     word_agreements_ : dict
         For each class the same of each of its words. That of a word that means something else is
         low.
@@ -175,8 +175,8 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
     For `agreement_`, the words of each class are divided into at most three folds. A model learns
     the texts without words of a fold, and is asked for those with words of this fold only; all
     keywords are deleted. Of two such texts of two classes, it tells which is which in this share of
-    all pairs (the area under the ROC curve), as the mean over the classes. The fit warns below
-    0.65, and if there is a class of which it is not known.
+    all pairs (the area under the ROC curve), as the mean over the classes with two words in texts.
+    The fit warns below 0.65, and of NaN.
 
     This is no accuracy: words can agree with one another and be wrong together, which texts without
     labels cannot show. With some labels, :class:`~sklearn_clsattn.TextClassifier` tells in
@@ -266,7 +266,13 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         for (code, name), has_word in zip(names, marked.has_word.T, strict=True):
             of_words[code][name] = _known_mean(of_texts[has_word])
         self.word_agreements_ = dict(zip(self.classes_.tolist(), of_words, strict=True))
-        self._warn_of_words(of_classes)
+        if not self.agreement_ >= _LEAST_AGREEMENT:
+            warnings.warn(
+                "Words of a class do not agree, as far as is known: agreement_ is "
+                f"{self.agreement_:.2f}, and guessing is 0.50. Choose others, or more, or label "
+                "some texts.",
+                stacklevel=4,
+            )
         # 3) models of the texts of which the one before is surest, too
         probabilities = model.predict_proba(texts)
         sureness = probabilities.max(axis=1).mean()
@@ -335,8 +341,8 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         texts = list(checked_texts(X))
         probabilities = self.predict_proba(texts)
         tokens = self._tokens(normalized_texts(texts, "NFKC", lowercase=True))
-        keywords, _ = self._words()
-        is_new = np.array([has_letters(w) and (w,) not in keywords for w in tokens.words], bool)
+        known = {*self._words()[0]}
+        is_new = np.array([has_letters(w) and (w,) not in known for w in tokens.words], bool)
         # The classes' shares of the texts with a word, and of some that are as all texts are.
         some = _SOME_TEXTS * probabilities.sum(axis=0)
         sums = (tokens.word_counts.T > 0).astype(np.float64) @ probabilities + some
@@ -368,7 +374,8 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         labels = self.classes_.tolist()
         for code, label in enumerate(labels):
             given = self.keywords[label]
-            if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+            is_list = not isinstance(given, str) and len(given) > 0
+            if not is_list or not all(isinstance(name, str) for name in given):
                 raise ValueError(f"keywords of {label!r} must be a list of words, got {given!r}.")
             tokens = self._tokens(normalized_texts(given, "NFKC", lowercase=True))
             every_token = [tokens.words[number] for number in tokens.ids.tolist()]
@@ -403,17 +410,6 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
                 logs[:, codes] = model.predict_log_proba(texts)
                 results[held_out] = agreements(logs, marked.classes[held_out])
         return results
-
-    def _warn_of_words(self, of_classes: list[float]) -> None:
-        """Warn if the agreement is low, or not known of all classes."""
-        unknown = self.classes_[np.isnan(of_classes)].tolist()
-        if unknown:
-            message = f"Whether words of {unknown} agree is not known: too few of them are in texts"
-        elif self.agreement_ < _LEAST_AGREEMENT:
-            message = f"The words of a class hardly agree: {self.agreement_:.2f}, guessing is 0.50"
-        else:
-            return
-        warnings.warn(f"{message}. Choose others, or label some texts.", stacklevel=5)
 
 
 def _known_mean(values: Array) -> float:
