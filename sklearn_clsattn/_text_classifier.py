@@ -190,7 +190,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             labels. Instead of probabilities it may say labels, (n_unlabeled,). A row of NaN, or the
             label None, is no answer: then the text is left out.
 
-            An estimator that is not fitted is fitted to X and y. Several teachers become one, the
+            An estimator that is not fitted is fitted to X and y, and
+            :class:`~sklearn_clsattn.text.Keywords` to all texts. Several teachers become one, the
             mean of those who answer; how much each is believed, and how much their texts count, is
             chosen by the loss of labelled texts that are held out. X and y may be empty.
 

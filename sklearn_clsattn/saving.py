@@ -19,6 +19,7 @@ from ._writing import written_whole
 from .paper._classifiers import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
 from .paper._fitted_network import FittedNetwork
 from .text._context_vectorizer import ContextVectorizer
+from .text._keywords import Keywords
 from .text._token_vectorizer import TokenVectorizer
 from .text._word_vectors import WordVectors
 from .training.forward import StoredEmbeddings, VectorEmbeddings
@@ -34,6 +35,7 @@ _TYPES: tuple[type, ...] = (
     CorpusStatistics,
     EmbeddingClassifier,
     FittedNetwork,
+    Keywords,
     Memory,
     OneStepClassifier,
     StoredEmbeddings,

@@ -14,6 +14,7 @@ from benchmarks import (
     bench_threads,
     costs,
     defaults,
+    keywords,
     models,
     peers,
     problems,
@@ -36,6 +37,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "threads": (bench_threads.main, ["--rows", "150", "--runs", "1"], ["topic"]),
     "counting": (costs.main, ["counting", "--rows", "40"], list(costs.TASKS)),
     "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
+    "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
     "explanations": (
         bench_explanations.main,

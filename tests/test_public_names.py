@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import TextClassifier, datasets, paper
+from sklearn_clsattn import TextClassifier, datasets, paper, text
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "api.md").read_text("utf-8")
@@ -75,6 +75,12 @@ def test_fitted_attributes_of_a_text_classifier_are_documented():
     assert fitted_attributes(model) == documented_attributes(TextClassifier)
 
 
+def test_fitted_attributes_of_keywords_are_documented():
+    model = text.Keywords({0: ["goal", "match"], 1: ["vote", "law"]})
+    model.fit(["goal team", "match team", "vote bill", "law bill"])
+    assert fitted_attributes(model) == documented_attributes(text.Keywords)
+
+
 def test_functions_and_estimators_have_an_example():
     for module in MODULES:
         for name in module.__all__:
@@ -123,5 +129,5 @@ def test_the_reference_has_every_public_name_and_no_other():
         for kind in (getattr(module, name) for name in public):
             if hasattr(kind, "_get_doc_link"):
                 address = f"{sklearn_clsattn._SITE}/docs/reference/{home}.{kind.__name__}.html"
-                assert kind._get_doc_link(kind()) == address
+                assert kind._get_doc_link(kind.__new__(kind)) == address
     assert not listed

@@ -42,6 +42,11 @@ def needs_fit(teacher: Any) -> bool:
     return False
 
 
+def learns_from_labels(teacher: Any) -> bool:
+    """Return whether a teacher is to be fitted to labelled texts; :class:`Keywords` needs none."""
+    return needs_fit(teacher) and not getattr(teacher, "learns_without_labels", False)
+
+
 def answers_of(
     teacher: Any, texts: list[str], classes: NDArray[Any], log: Callable[[str], None] | None = None
 ) -> pd.DataFrame:

@@ -40,7 +40,7 @@ from .._types import Array, Numbers
 from .._validation import checked_weights, has_columns, targets_of_labels
 from ..training.forward import log_probabilities
 from ..training.threads import thread_pool
-from ._answers import answers_of, joined, listed, needs_fit
+from ._answers import answers_of, joined, learns_from_labels, listed, needs_fit
 from ._context_vectorizer import ContextVectorizer, fit_bags
 from ._pooling import (
     accuracies_by_agreement,
@@ -139,8 +139,10 @@ class Teachers:
         frames = []
         for teacher in teachers:
             fitted = teacher
-            if needs_fit(teacher):
+            if learns_from_labels(teacher):
                 fitted = clone(teacher).fit(list(labelled_texts), labels.copy())
+            elif needs_fit(teacher):
+                fitted = clone(teacher).fit([*labelled_texts, *texts])
             frames.append(answers_of(fitted, texts, np.unique(labels), log))
         self.classes, answers = joined(frames)
         rows = np.flatnonzero(~np.isnan(answers).all(axis=(0, 2)))
@@ -154,7 +156,7 @@ class Teachers:
 
     def learns(self, number: int) -> bool:
         """Return whether a teacher learns from the labels."""
-        return needs_fit(self._teachers[number])
+        return learns_from_labels(self._teachers[number])
 
     def answers_without(self, number: int, labelled: Numbers, rows: Numbers) -> Array:
         """Return a teacher's probabilities of some texts, learned from some labels alone."""
