@@ -3,7 +3,8 @@ r"""Fits with other models' probabilities of texts without labels.
 A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
 Labelled texts that are held out decide whether the teacher is believed: models are trained without
 a fold of them, with the teacher's texts and without, and scored on the fold. The fit without the
-teacher is taken where its loss is less.
+teacher is taken where its loss is less. Its penalties take long to choose: first it has those of
+the fit with the teacher, and if its loss is far larger then, they are not chosen.
 
 Several teachers become one, the mean of what they say (:mod:`._pooling`).
 
@@ -57,6 +58,7 @@ N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while it is judged
 _JUDGING_TOL = 1e-2
+_CLEARLY_LESS = 0.75  # the loss with the teacher, relative to a cheap fit without
 _TAUGHT_TOL = 1e-4  # by default; the probabilities say less than labels, and texts are many
 _SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
 _MOST_SHARPNESS = 4.0  # and its inverse is the least
@@ -244,13 +246,21 @@ def learn_from_teachers(
     plain_bags = fit_bags(
         plain_vectorizer, texts, y, sample_weight=sample_weight, unlabeled=unlabeled
     )
-    plain_model = clone(classifier).fit(plain_bags, y, sample_weight)
     targets = every_text.targets[: len(texts)]
     plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
-    sharpness = judged(model, every_text, plain_model, plain_texts, teachers, shares)
-    if sharpness is None:
-        no_shares = np.zeros(len(shares))
-        return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
+    judges = list(_judges(plain_texts))
+    if not judges:
+        return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
+    taught_logs = _taught_logs(_QuickFit(model), every_text, teachers, shares, judges)
+    sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
+    plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
+    if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
+        # The search for its C and gamma takes time: this fit is made only if it may be better.
+        plain_model = clone(classifier).fit(plain_bags, y, sample_weight)
+        plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
+        if loss > _loss(plain_logs, plain_texts, judges):
+            no_shares = np.zeros(len(shares))
+            return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
     model = sharpened(model, sharpness)
     return Lesson(shares, accuracies, n_answers, sharpness, vectorizer, model)
 
@@ -313,71 +323,90 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     return np.array(rows)
 
 
-def judged(
-    model: ClsAttentionClassifier,
+def _judges(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield the rows of labelled texts in training, and those held out that they can predict."""
+    for labelled, held_out in _folds(labelled_texts):
+        known = _of_known_classes(labelled_texts, labelled, held_out)
+        known = known[labelled_texts.weights[known] > 0]
+        if len(known):
+            yield labelled, known
+
+
+def _plain_logs(
+    quick_fit: _QuickFit, labelled_texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]
+) -> Array:
+    """Return the classes' log probabilities of judges without teachers, (n_judges, n_classes)."""
+    logs = []
+    for labelled, held_out in judges:
+        training = labelled_texts[labelled]
+        logs.append(quick_fit.log_probabilities(training, labelled_texts[held_out]))
+    return np.vstack(logs)
+
+
+def _taught_logs(
+    quick_fit: _QuickFit,
     texts: TaughtTexts,
-    plain_model: ClsAttentionClassifier,
-    plain_texts: TaughtTexts,
     teachers: Teachers,
     shares: Array,
-) -> float | None:
-    """Return the sharpness, or None if labelled texts held out are predicted better without it all.
+    judges: list[tuple[Numbers, Numbers]],
+) -> Array:
+    """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes).
 
-    `model` is fitted to all texts, and `plain_model` to the labelled ones as without teachers.
-    Meanwhile, fewer of the teachers' texts are learned.
+    Fewer of the teachers' texts are learned, each for several.
     """
-    n_labelled = texts.n_labelled
     sample = teachers.sample()
-    taught = n_labelled + sample
-    # 1) quick fits, with and without the teachers
-    fit_with = _QuickFit(model)
-    fit_without = _QuickFit(plain_model)
-    # 2) the log probabilities of labelled texts that are held out
-    plain_logs = np.full((n_labelled, len(teachers.classes)), np.nan)
-    taught_logs = plain_logs.copy()
-    for labelled, held_out in _folds(plain_texts):
+    taught = texts.n_labelled + sample
+    factor = len(teachers.texts) / len(sample)
+    logs = []
+    for labelled, held_out in judges:
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
             probabilities, _ = teachers.pooled_without(shares, labelled, sample)
             fold_texts = texts.with_probabilities(taught, probabilities)
-        known = _of_known_classes(texts, labelled, held_out)
-        plain = fit_without.log_probabilities(plain_texts[labelled], plain_texts[known])
-        plain_logs[known] = plain
-        training = fold_texts[np.concatenate([labelled, taught])]
-        training = training.with_weight(len(teachers.texts) / len(sample))
-        taught_logs[known] = fit_with.log_probabilities(training, texts[known])
-    # 3) the losses of those that some model could predict
-    is_judge = ~np.isnan(plain_logs[:, 0]) & (plain_texts.weights > 0)
-    if not is_judge.any():
-        return 1.0
-    judge_weights = plain_texts.weights[is_judge]
-    right_class = plain_texts.targets.values[is_judge]
+        training = fold_texts[np.concatenate([labelled, taught])].with_weight(factor)
+        logs.append(quick_fit.log_probabilities(training, texts[held_out]))
+    return np.vstack(logs)
 
-    def loss(logs: Array) -> float:
-        losses = -(logs[is_judge] * right_class).sum(axis=1)
-        return float(np.average(losses, weights=judge_weights))
 
-    # 4) the sharpness, and the loss with it
+def _loss(logs: Array, texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]) -> float:
+    """Return the judges' mean log loss by log probabilities of the classes."""
+    rows = np.concatenate([held_out for _, held_out in judges])
+    losses = -(logs * texts.targets.values[rows]).sum(axis=1)
+    return float(np.average(losses, weights=texts.weights[rows]))
+
+
+def _sharpness_and_loss(
+    logs: Array, texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]
+) -> tuple[float, float]:
+    """Return the factor of decisions with the least penalized loss of the judges, and this loss."""
+
     def penalized_loss(log_factor: float) -> float:
-        sharper = log_softmax(np.exp(log_factor) * taught_logs, axis=1)
-        return loss(sharper) + _SHARPNESS_PENALTY * log_factor**2
+        sharper = log_softmax(np.exp(log_factor) * logs, axis=1)
+        return _loss(sharper, texts, judges) + _SHARPNESS_PENALTY * log_factor**2
 
     bound = math.log(_MOST_SHARPNESS)
     best = minimize_scalar(penalized_loss, bounds=(-bound, bound))
-    return float(np.exp(best.x)) if best.fun < loss(plain_logs) else None
+    return float(np.exp(best.x)), float(best.fun)
 
 
 class _QuickFit:
-    """Fits to fewer texts, with the strengths of penalties that a fitted classifier has chosen."""
+    """Fits to fewer texts, with the strengths of penalties that a fitted classifier has chosen.
 
-    def __init__(self, classifier: ClsAttentionClassifier) -> None:
+    `vector_scale`, unless None, takes the place of the chosen gamma.
+    """
+
+    def __init__(
+        self, classifier: ClsAttentionClassifier, vector_scale: float | None = None
+    ) -> None:
         from ..training.products import resolve_device  # PyTorch, which prediction does not need
 
         self._class_weight = classifier.class_weight
+        if vector_scale is None:
+            vector_scale = getattr(classifier, "token_vectors_scale_", 0.0)
         self._settings = {
             "C": classifier.C_,
             "attention_C": classifier.attention_C_,
-            "vector_scale": getattr(classifier, "token_vectors_scale_", 0.0),
+            "vector_scale": vector_scale,
             "max_iter": classifier.max_iter,
             "tol": _JUDGING_TOL,
             "device": resolve_device(classifier.device),
