@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,17 @@ def nb_svm(C: float | None, n_classes: int) -> Any:
     regression = LogisticRegression(C=C, max_iter=1000)
     weighted = make_pipeline(TokenImportanceTransformer("log_odds"), regression)
     return make_pipeline(Binarizer(), weighted if n_classes == 2 else OneVsRestClassifier(weighted))
+
+
+@cache
+def minilm() -> Any:
+    """Return a small sentence transformer that a package ships; None where that is absent."""
+    if not (find_spec("sentence_transformers") and find_spec("all_minilm_l6_v2")):
+        return None
+    import all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(all_minilm_l6_v2.get_model_path()), device="cpu")
 
 
 def quality(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float | None]:

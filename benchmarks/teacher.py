@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -27,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from . import pages
-from .models import quality, text_classifier
+from .models import minilm, quality, text_classifier
 from .problems import Texts, sources
 from .processes import timed
 
@@ -42,12 +41,9 @@ def embedded(texts: NDArray[np.object_]) -> Any:
 
     None without the packages.
     """
-    if not (find_spec("sentence_transformers") and find_spec("all_minilm_l6_v2")):
+    model = minilm()
+    if model is None:
         return None
-    import all_minilm_l6_v2
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(all_minilm_l6_v2.get_model_path()), device="cpu")
     embeddings = model.encode(texts.tolist(), batch_size=64, show_progress_bar=False)
     row_of = dict(zip(texts.tolist(), embeddings, strict=True))
     look_up = FunctionTransformer(lambda some: np.array([row_of[text] for text in some]))

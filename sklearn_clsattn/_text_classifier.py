@@ -76,8 +76,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         The fitted classifier. Its fitted attributes, such as `classes_`, `token_importance_`,
         `selected_tokens_`, `cls_embedding_` and `C_`, are attributes of the text classifier, too.
     teacher_weights_ : ndarray of shape (n_teachers,)
-        How much each teacher is believed: the weight of a text that it answers, between 0 and 1.
-        If all are 0, the fit is the one without teachers. Absent without a teacher.
+        The share of each teacher in what is learned. If all are 0, labelled texts that were held
+        out are predicted better without teachers, and the fit is the one without. Absent without a
+        teacher.
     teacher_accuracies_ : ndarray of shape (n_teachers, 3)
         How right each teacher seems to be, and the bounds of a 95 % interval: the share of labelled
         texts that a model predicts rightly which learns from this teacher alone. It is too high for
@@ -86,7 +87,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
     teacher_answers_ : ndarray of shape (n_teachers,)
         The number of texts that each teacher answers.
     teacher_sharpness_ : float
-        The factor by which all decisions are multiplied, chosen with the weights.
+        The factor by which all decisions are multiplied, chosen by labelled texts held out.
 
     See Also
     --------
@@ -192,8 +193,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
 
             An estimator that is not fitted is fitted to X and y, and
             :class:`~sklearn_clsattn.text.Keywords` to all texts. Several teachers become one, the
-            mean of those who answer; how much each is believed, and how much their texts count, is
-            chosen by the loss of labelled texts that are held out. X and y may be empty.
+            mean of those who answer. The loss of labelled texts that are held out decides how much
+            each is believed, and whether teachers help at all. X and y may be empty.
 
         Returns
         -------

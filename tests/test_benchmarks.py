@@ -20,6 +20,7 @@ from benchmarks import (
     problems,
     processes,
     run,
+    setfit,
     teacher,
 )
 from benchmarks.problems import sources, splits
@@ -39,6 +40,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
+    "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "30", "50"]),
     "explanations": (
         bench_explanations.main,
         ["--fast", "--samples", "100"],
@@ -62,6 +64,10 @@ def tiny(monkeypatch):
     for module in (accuracy_against, teacher):
         monkeypatch.setattr(module, "sources", lambda *folders: two)
     monkeypatch.setattr(run, "GENERATED", run.GENERATED[:1])
+    split = next(setfit.recorded_splits(None, None))
+    few = split._replace(others=split.others[:150], told=split.told[:150])
+    monkeypatch.setattr(setfit, "recorded_splits", lambda *folders: [few])
+    monkeypatch.setattr(setfit, "ASKED", (50,))
     monkeypatch.setattr(costs, "N_TOKENS", 60)
 
 

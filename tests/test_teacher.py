@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
@@ -229,6 +230,19 @@ def test_labels_without_probabilities_and_texts_without_an_answer():
     refused("No teacher answers", model.fit, [], [], unlabeled=MORE, teacher=[None] * 20)
 
 
+def test_a_teacher_may_answer_with_one_class_alone():
+    """As one does that knows when a text is good, and says nothing of others."""
+
+    def praises(some):
+        return ["good" if "good" in text else None for text in some]
+
+    labels = ["good", "bad"] * 10
+    for form in (praises, [praises, knows_good]):
+        model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
+        assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+        assert np.isnan(model.teacher_accuracies_[0]).all()
+
+
 def test_labels_say_which_of_several_teachers_is_right(texts, teacher, taught):
     model = TextClassifier().fit(
         *texts[0], unlabeled=texts[1][0], teacher=[at_random, teacher, logistic()]
@@ -274,3 +288,52 @@ def test_rows_in_a_list_are_one_teacher():
     rows = list(knows_good(MORE))
     model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=rows)
     assert model.teacher_weights_.shape == (1,)
+
+
+# Real teachers, whose packages the nightly workflow installs
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    reason = "pip install --group teachers"
+    package = pytest.importorskip("all_minilm_l6_v2", reason=reason)
+    return str(package.get_model_path())
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Twenty labelled messages, 200 without, and 200 to test on."""
+    every, labels = load_requests(return_X_y=True)
+    return [
+        (every[part].tolist(), labels[part]) for part in map(slice, (0, 20, 220), (20, 220, 420))
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fine_tuned_setfit_is_a_teacher(minilm, topics):
+    setfit = pytest.importorskip("setfit", reason="pip install --group teachers")
+    datasets = pytest.importorskip("datasets", reason="pip install --group teachers")
+    labelled, (more, _), test = topics
+    names = np.unique(labelled[1]).tolist()
+    model = setfit.SetFitModel.from_pretrained(minilm, labels=names)
+    arguments = setfit.TrainingArguments(
+        num_iterations=2, batch_size=16, report_to="none", save_strategy="no"
+    )
+    table = datasets.Dataset.from_dict({"text": labelled[0], "label": labelled[1].tolist()})
+    setfit.Trainer(model=model, args=arguments, train_dataset=table).train()
+    taught = TextClassifier().fit(*labelled, unlabeled=more, teacher=model)
+    assert taught.classes_.tolist() == names
+    assert taught.teacher_weights_ == 1
+    assert taught.score(*test) > TextClassifier().fit(*labelled).score(*test)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_pipeline_of_a_sentence_transformer_is_a_teacher(minilm, topics):
+    package = pytest.importorskip("sentence_transformers", reason="pip install --group teachers")
+    transformer = package.SentenceTransformer(minilm, device="cpu")
+    embed = FunctionTransformer(lambda some: transformer.encode(list(some)))
+    labelled, (more, _), test = topics
+    unfitted = make_pipeline(embed, LogisticRegression(C=3.0))
+    taught = TextClassifier().fit(*labelled, unlabeled=more, teacher=unfitted)
+    assert taught.teacher_answers_ == len(more)
+    assert taught.score(*test) > TextClassifier().fit(*labelled).score(*test)

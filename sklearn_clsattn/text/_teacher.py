@@ -58,7 +58,7 @@ N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while it is judged
 _JUDGING_TOL = 1e-2
-_CLEARLY_LESS = 0.75  # the loss with the teacher, relative to a cheap fit without
+_CLEARLY_LESS = 0.9  # the loss with the teacher, relative to a cheap fit without
 _TAUGHT_TOL = 1e-4  # by default; the probabilities say less than labels, and texts are many
 _SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
 _MOST_SHARPNESS = 4.0  # and its inverse is the least
@@ -292,7 +292,8 @@ def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -
     """Return the classes' probabilities of labelled texts by models taught by one teacher alone.
 
     They are (n_teachers, n_labelled, n_classes). A teacher that learns from the labels is asked
-    without those of the texts that are predicted; where that is not possible, they are NaN.
+    without those of the texts that are predicted; where that is not possible, or the teacher knows
+    one class alone, they are NaN.
     """
     n_labelled = texts.n_labelled
     every_row = np.arange(n_labelled)
@@ -307,8 +308,9 @@ def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -
             answered = np.flatnonzero(~np.isnan(answers[:, 0]))
             taught = n_labelled + answered
             training = texts.with_probabilities(taught, answers[answered])[taught]
-            log_probabilities = quick_fit.log_probabilities(training, texts[held_out])
-            alone[number, held_out] = np.exp(log_probabilities)
+            if np.count_nonzero(training.class_sums()) > 1:
+                log_probabilities = quick_fit.log_probabilities(training, texts[held_out])
+                alone[number, held_out] = np.exp(log_probabilities)
     return alone
 
 
