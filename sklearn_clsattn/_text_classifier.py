@@ -83,7 +83,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         How right each teacher seems to be, and the bounds of a 95 % interval: the share of labelled
         texts that a model predicts rightly which learns from this teacher alone. It is too high for
         a teacher that has seen the labels. Without labels, what the agreement of three or more
-        teachers says, without an interval; NaN of fewer.
+        teachers says, without an interval; NaN of fewer. NaN also of one that names a single class.
     teacher_answers_ : ndarray of shape (n_teachers,)
         The number of texts that each teacher answers.
     teacher_sharpness_ : float
@@ -180,16 +180,17 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             Non-negative weights: a weight of 2 is equivalent to two copies, and 0 to leaving the
             text out. Only `min_df` counts each text of positive weight once.
         unlabeled : iterable of str, default=None
-            More texts of the same kind, without labels. Word similarities are learned from them
-            (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur in no labelled
-            text are used as well.
+            More texts of the same kind, without labels. Without a teacher, word similarities are
+            learned from them (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur
+            in no labelled text are used as well.
         teacher : estimator, callable, array-like or a list of these, default=None
             Another model, whose probabilities of the `unlabeled` texts are learned as well: an
             estimator of texts with `predict_proba`, a function of a list of texts, or the
             probabilities themselves, an array or a data frame of shape (n_unlabeled, n_classes).
             Names of classes, in `classes_` or in a data frame's columns, are matched with the
-            labels. Instead of probabilities it may say labels, (n_unlabeled,). A row of NaN, or the
-            label None, is no answer: then the text is left out.
+            labels. Instead of probabilities it may say labels, (n_unlabeled,), as an estimator with
+            `predict` alone does. A row of NaN, or the label None, is no answer: then the text is
+            left out.
 
             An estimator that is not fitted is fitted to X and y, and
             :class:`~sklearn_clsattn.text.Keywords` to all texts. Several teachers become one, the

@@ -10,6 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
@@ -189,6 +190,14 @@ def test_a_teacher_may_know_more_classes():
     assert model.classes_.tolist() == ["bad", "good", "so-so"]
 
 
+def table_with_a_gap(row):
+    """Return probabilities of which the first are no answer, and one is missing in a row."""
+    table = pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["content", "upset"])
+    table.iloc[:5] = np.nan
+    table.iloc[row, 0] = np.nan
+    return table
+
+
 def test_what_cannot_be_learned_is_refused(texts, teacher):
     of_others = pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["x", "y"])
     usual = dict(zip("Xy", texts[0], strict=True)) | {"unlabeled": texts[1][0], "teacher": teacher}
@@ -198,6 +207,8 @@ def test_what_cannot_be_learned_is_refused(texts, teacher):
         ({"teacher": np.ones((N_MORE, 3)) / 3}, "a column for each of"),
         ({"teacher": np.ones((N_MORE, 2))}, "rows that add up to 1"),
         ({"teacher": of_others}, r"which do not include the labels"),
+        ({"teacher": np.linspace(0.1, 0.9, N_MORE)}, "Unknown label type"),
+        ({"teacher": [table_with_a_gap(7)]}, "row 7 has a sum of nan"),
         ({"y": [[0, 1]] * N_LABELLED}, "With a teacher, expected one label per text"),
         ({"y": texts[0][1][1:]}, "inconsistent numbers of samples"),
     ]:
@@ -241,6 +252,43 @@ def test_a_teacher_may_answer_with_one_class_alone():
         model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
         assert np.isnan(model.teacher_accuracies_[0]).all()
+
+
+def test_an_estimator_without_probabilities_says_labels(texts, teacher):
+    svc = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(*texts[3])
+    of_svc = TextClassifier().fit([], [], unlabeled=texts[1][0], teacher=svc)
+    labels = svc.predict(texts[1][0])
+    of_labels = TextClassifier().fit([], [], unlabeled=texts[1][0], teacher=labels)
+    assert_array_equal(of_svc.predict_proba(MORE), of_labels.predict_proba(MORE))
+
+
+def test_labelled_texts_of_weight_0_are_left_out(texts):
+    """Also for a teacher that learns from them."""
+    (labelled, y), more = texts[0], texts[1][0]
+    weights = np.ones(N_LABELLED)
+    weights[25:] = 0
+    teachers = [at_random_of(2), logistic()]
+    model = TextClassifier().fit(labelled, y, weights, unlabeled=more, teacher=teachers)
+    teachers = [at_random_of(2), logistic()]
+    without = TextClassifier().fit(labelled[:25], y[:25], unlabeled=more, teacher=teachers)
+    assert_array_equal(model.predict_proba(MORE), without.predict_proba(MORE))
+
+
+def test_a_rare_class_judges_by_its_weight():
+    every, topics = load_requests(return_X_y=True)
+    texts, is_billing = np.array(every), np.array(topics) == "billing"
+    rows = np.append(np.flatnonzero(is_billing)[:12], np.flatnonzero(~is_billing)[:150])
+    knows = logistic().fit(every[1500:], is_billing[1500:])
+    model = TextClassifier(C=3.0, class_weight="balanced").fit(
+        texts[rows].tolist(), is_billing[rows], unlabeled=every[700:1000], teacher=knows
+    )
+    assert model.teacher_weights_ == 1
+
+
+def test_any_number_of_teachers(texts, teacher):
+    many = [pd.DataFrame(teacher.predict_proba(texts[1][0]), columns=teacher.classes_)] * 25
+    model = TextClassifier().fit(*texts[0], unlabeled=texts[1][0], teacher=many)
+    assert_allclose(model.teacher_weights_, 1 / 25)
 
 
 def test_labels_say_which_of_several_teachers_is_right(texts, teacher, taught):

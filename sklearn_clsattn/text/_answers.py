@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
@@ -27,8 +28,10 @@ def listed(teacher: Any) -> list[Any]:
 
 def _is_teacher(value: Any) -> bool:
     """Return whether an item of a list is a teacher, not a row of numbers or a label."""
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
+        return any(isinstance(each, str) for each in value)
     is_table = isinstance(value, pd.Series) or getattr(value, "ndim", 0) > 1
-    return is_table or callable(value) or hasattr(value, "predict_proba")
+    return is_table or callable(value) or hasattr(value, "predict")
 
 
 def needs_fit(teacher: Any) -> bool:
@@ -52,13 +55,15 @@ def answers_of(
 ) -> pd.DataFrame:
     """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
 
-    A teacher is an estimator, a function of a list of texts, or what it says. Rows of texts without
+    A teacher is an estimator, which says labels if it has no probabilities, a function of a list of
+    texts, or what it says. Rows of texts without
     an answer are NaN. `classes` are the sorted labels: names for probabilities without any. `log`
     prints progress.
     """
-    if hasattr(teacher, "predict_proba"):
+    predict = getattr(teacher, "predict_proba", getattr(teacher, "predict", None))
+    if predict is not None:
         names = _classes_of(teacher, classes)
-        parts = list(_in_parts(teacher.predict_proba, texts, log))
+        parts = list(_in_parts(predict, texts, log))
         return _checked(_frame(parts, names), texts, classes)
     parts = list(_in_parts(teacher, texts, log)) if callable(teacher) else [teacher]
     return _checked(_frame(parts, classes), texts, classes)
@@ -104,6 +109,8 @@ def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
 def _one_hot(labels: NDArray[np.object_], names: NDArray[Any]) -> pd.DataFrame:
     """Return labels as probabilities of 0 and 1; None and NaN are no answer."""
     is_answer = ~pd.isna(labels)
+    if is_answer.any():
+        check_classification_targets(labels[is_answer].tolist())
     columns = list(dict.fromkeys([*names.tolist(), *labels[is_answer].tolist()]))
     values = np.full((len(labels), len(columns)), np.nan)
     values[is_answer] = labels[is_answer, None] == np.array(columns, dtype=object)
@@ -123,8 +130,9 @@ def _checked(frame: pd.DataFrame, texts: list[str], classes: NDArray[Any]) -> pd
             f"The teacher has the classes {frame.columns.tolist()}, which do not include the "
             f"labels {missing}: expected the names of all labels in y among them."
         )
-    is_answer = ~frame.isna().all(axis=1)
-    check_probabilities(frame.to_numpy()[is_answer])
+    no_answer = frame.isna().all(axis=1)
+    if not no_answer.all():
+        check_probabilities(frame.mask(no_answer, 1.0 / frame.shape[1], axis=0).to_numpy())
     return frame
 
 
@@ -134,7 +142,7 @@ def joined(frames: Iterable[pd.DataFrame]) -> tuple[NDArray[Any], Array]:
     names: dict[Any, None] = {}
     for frame in frames:
         names.update(dict.fromkeys(frame.columns.tolist()))
-    classes = np.sort(np.array(list(names)))
+    classes = np.array(sorted(names))
     arrays = []
     for frame in frames:
         is_answer = ~frame.isna().all(axis=1).to_numpy()

@@ -55,13 +55,11 @@ class MarkedTexts(NamedTuple):
     """Texts with keywords of one class only.
 
     texts : the texts without these keywords
-    rows : (n_marked,), their places among all texts
     classes : (n_marked,), the number of the class of each
     has_word : (n_marked, n_keywords), which keywords each has
     """
 
     texts: list[str]
-    rows: Numbers
     classes: Numbers
     has_word: NDArray[np.bool_]
 
@@ -98,7 +96,7 @@ def marked_texts(
         stops_here = tokens.stops[here][is_deleted[here]].tolist()
         edges = zip([0, *stops_here], [*starts_here, None], strict=True)
         remaining.append("".join(texts[row][start:stop] for start, stop in edges))
-    return MarkedTexts(remaining, rows, has_class[rows].argmax(axis=1), has_word[rows])
+    return MarkedTexts(remaining, has_class[rows].argmax(axis=1), has_word[rows])
 
 
 def folds_of_words(n_texts: Numbers, classes_of_words: Numbers) -> Numbers:
@@ -212,6 +210,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     model_: TextClassifier
+    word_agreements_: dict[Any, dict[str, float]]
 
     def __init__(
         self,
@@ -254,7 +253,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
                 f"No text contains keywords of {missing} without those of another class: choose "
                 "other words, or pass more texts."
             )
-        self.coverage_ = len(marked.rows) / len(texts)
+        self.coverage_ = len(marked.texts) / len(texts)
         # 2) a model of their other words, and whether the words agree
         model = self._new_model().fit(marked.texts, labels)
         C = model.C_
@@ -262,10 +261,10 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         of_texts = self._held_out_agreements(marked, folds, C)
         of_classes = [_known_mean(of_texts[labels == label]) for label in self.classes_]
         self.agreement_ = _known_mean(np.array(of_classes))
-        of_words: list[dict[str, float]] = [{} for _ in self.classes_]
+        self.word_agreements_ = {label: {} for label in self.classes_.tolist()}
         for (code, name), has_word in zip(names, marked.has_word.T, strict=True):
-            of_words[code][name] = _known_mean(of_texts[has_word])
-        self.word_agreements_ = dict(zip(self.classes_.tolist(), of_words, strict=True))
+            label = self.classes_.tolist()[code]
+            self.word_agreements_[label][name] = _known_mean(of_texts[has_word])
         if not self.agreement_ >= _LEAST_AGREEMENT:
             warnings.warn(
                 "Words of a class do not agree, as far as is known: agreement_ is "
@@ -395,7 +394,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
 
     def _held_out_agreements(self, marked: MarkedTexts, folds: Numbers, C: float) -> Array:
         """Return the agreement of each text whose keywords are all in one fold, else NaN."""
-        results = np.full(len(marked.rows), np.nan)
+        results = np.full(len(marked.texts), np.nan)
         for fold in range(N_FOLDS):
             in_fold = marked.has_word[:, folds == fold].any(axis=1)
             in_others = marked.has_word[:, folds != fold].any(axis=1)

@@ -31,7 +31,7 @@ PRIOR_LABELS = 10.0
 """The number of labelled texts that the agreement of teachers is worth."""
 
 LEAST_SHARE = 0.05
-"""A teacher that is believed less is left out."""
+"""A teacher that labels believe less, relative to the most believed, is left out."""
 
 _ROUNDS = 200
 
@@ -83,7 +83,7 @@ def shares_by_labels(likelihoods: Array, weights: Array, prior: Array) -> Array:
         responsibilities = safe_divide(terms, terms.sum(axis=0))  # 0 of texts that are NaN
         totals = responsibilities @ weights + PRIOR_LABELS * prior
         shares = totals / totals.sum()
-    shares = np.where(shares < LEAST_SHARE, 0.0, shares)
+    shares = np.where(shares < LEAST_SHARE * shares.max(), 0.0, shares)
     return shares / shares.sum()
 
 

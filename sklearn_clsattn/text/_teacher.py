@@ -4,7 +4,8 @@ A text of the teacher is a document with probabilities and a weight; that of a l
 Labelled texts that are held out decide whether the teacher is believed: models are trained without
 a fold of them, with the teacher's texts and without, and scored on the fold. The fit without the
 teacher is taken where its loss is less. Its penalties take long to choose: first it has those of
-the fit with the teacher, and if its loss is far larger then, they are not chosen.
+the fit with the teacher, with gamma = 1, and if its loss is clearly larger then, they are not
+chosen.
 
 Several teachers become one, the mean of what they say (:mod:`._pooling`).
 
@@ -35,7 +36,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
 from .._base import sharpened
-from .._fitting import prepared
+from .._fitting import class_factors, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_weights, has_columns, targets_of_labels
@@ -58,7 +59,7 @@ N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while it is judged
 _JUDGING_TOL = 1e-2
-_CLEARLY_LESS = 0.9  # the loss with the teacher, relative to a cheap fit without
+_CLEARLY_LESS = 0.75  # the loss with the teacher, relative to a cheap fit without
 _TAUGHT_TOL = 1e-4  # by default; the probabilities say less than labels, and texts are many
 _SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
 _MOST_SHARPNESS = 4.0  # and its inverse is the least
@@ -107,11 +108,23 @@ class TaughtTexts:
         weights[self.n_labelled :] *= factor
         return replace(self, weights=weights)
 
-    def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
+    def weighted_by_class(self, class_weight: Any) -> TaughtTexts:
+        """Return all texts, the weights of labelled ones times those of their classes."""
+        labelled = self[np.arange(self.n_labelled)]
+        factors = class_factors(class_weight, self.targets.classes, labelled.class_sums())
+        weights = self.weights.copy()
+        weights[: self.n_labelled] *= labelled.targets.values @ factors
+        return replace(self, weights=weights)
+
+    def with_probabilities(
+        self, rows: Numbers, probabilities: Array, weights: Array | float
+    ) -> TaughtTexts:
         """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
         values = self.targets.values.copy()
         values[rows] = probabilities
-        return replace(self, targets=Targets(self.targets.classes, values))
+        new_weights = self.weights.copy()
+        new_weights[rows] = weights
+        return replace(self, targets=Targets(self.targets.classes, values), weights=new_weights)
 
     def class_sums(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
@@ -214,6 +227,10 @@ def learn_from_teachers(
         labels = label_targets.classes[label_targets.values]
     check_consistent_length(texts, labels)
     weights = checked_weights(labels, sample_weight) if len(texts) else labels
+    rows = np.flatnonzero(weights > 0)
+    texts = [texts[row] for row in rows]
+    labels = labels[rows]
+    weights = weights[rows]
     log = print if classifier.verbose else None
     teachers = Teachers(listed(teacher), texts, labels, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
@@ -228,7 +245,8 @@ def learn_from_teachers(
         alone = taught_alone(_QuickFit(_fitted(classifier, some_texts)), some_texts, some)
         accuracies = _accuracies(alone, some_texts)
         likelihoods = (alone * some_texts.targets.values[: len(texts)]).sum(axis=2)
-        shares = shares_by_labels(likelihoods, weights, shares)
+        judging = some_texts.weighted_by_class(classifier.class_weight)
+        shares = shares_by_labels(likelihoods, judging.weights[: len(texts)], shares)
     # 3) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
     teachers = teachers[np.flatnonzero(answering)]
@@ -244,21 +262,22 @@ def learn_from_teachers(
         accuracies = _accuracies(alone, every_text)
     plain_vectorizer = clone(vectorizer)
     plain_bags = fit_bags(
-        plain_vectorizer, texts, y, sample_weight=sample_weight, unlabeled=unlabeled
+        plain_vectorizer, texts, labels, sample_weight=weights, unlabeled=unlabeled
     )
     targets = every_text.targets[: len(texts)]
     plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
+    judging = plain_texts.weighted_by_class(classifier.class_weight)
     judges = list(_judges(plain_texts))
     if not judges:
         return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
     taught_logs = _taught_logs(_QuickFit(model), every_text, teachers, shares, judges)
-    sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
+    sharpness, loss = _sharpness_and_loss(taught_logs, judging, judges)
     plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
-    if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
+    if loss > _CLEARLY_LESS * _loss(plain_logs, judging, judges):
         # The search for its C and gamma takes time: this fit is made only if it may be better.
-        plain_model = clone(classifier).fit(plain_bags, y, sample_weight)
+        plain_model = clone(classifier).fit(plain_bags, labels, weights)
         plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
-        if loss > _loss(plain_logs, plain_texts, judges):
+        if loss > _loss(plain_logs, judging, judges):
             no_shares = np.zeros(len(shares))
             return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
     model = sharpened(model, sharpness)
@@ -307,7 +326,7 @@ def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -
             answers = teachers.answers_without(number, labelled, rows)
             answered = np.flatnonzero(~np.isnan(answers[:, 0]))
             taught = n_labelled + answered
-            training = texts.with_probabilities(taught, answers[answered])[taught]
+            training = texts.with_probabilities(taught, answers[answered], 1.0)[taught]
             if np.count_nonzero(training.class_sums()) > 1:
                 log_probabilities = quick_fit.log_probabilities(training, texts[held_out])
                 alone[number, held_out] = np.exp(log_probabilities)
@@ -319,7 +338,7 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     classes = texts.targets.values[: texts.n_labelled].argmax(axis=1)
     rows = []
     for probabilities in alone:
-        is_known = ~np.isnan(probabilities[:, 0]) & (texts.weights[: texts.n_labelled] > 0)
+        is_known = ~np.isnan(probabilities[:, 0])
         is_right = probabilities[is_known].argmax(axis=1) == classes[is_known]
         rows.append(accuracy_interval(int(is_right.sum()), len(is_right)))
     return np.array(rows)
@@ -329,7 +348,6 @@ def _judges(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the rows of labelled texts in training, and those held out that they can predict."""
     for labelled, held_out in _folds(labelled_texts):
         known = _of_known_classes(labelled_texts, labelled, held_out)
-        known = known[labelled_texts.weights[known] > 0]
         if len(known):
             yield labelled, known
 
@@ -363,8 +381,8 @@ def _taught_logs(
     for labelled, held_out in judges:
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
-            probabilities, _ = teachers.pooled_without(shares, labelled, sample)
-            fold_texts = texts.with_probabilities(taught, probabilities)
+            probabilities, answering = teachers.pooled_without(shares, labelled, sample)
+            fold_texts = texts.with_probabilities(taught, probabilities, answering)
         training = fold_texts[np.concatenate([labelled, taught])].with_weight(factor)
         logs.append(quick_fit.log_probabilities(training, texts[held_out]))
     return np.vstack(logs)
