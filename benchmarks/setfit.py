@@ -254,13 +254,13 @@ def draw(found: pd.DataFrame, path: Path) -> None:
     models = of_splits[of_splits["table"] == "taught"].groupby("model")["accuracy"].mean()
     by_asked = of_splits.groupby(["model", "asked"])["accuracy"].mean()
     figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    for title, style in {SETFIT: "--", TEXTS: ":"}.items():
-        ax.axhline(100 * models[title], color="#767676", linestyle=style, label=title)
+    for model, style, label in ((SETFIT, "--", SETFIT), (TEXTS, ":", "labels and texts")):
+        ax.axhline(100 * models[model], color="#767676", linestyle=style, label=label)
     for title, color in {"chosen": "#1f6fb4", "at random": "#b2570f"}.items():
         points = 100 * by_asked[title]
-        ax.plot(points.index, points, "o-", color=color, label=f"asked for texts {title}")
-    ax.axhline(100 * models[TAUGHT], color="#1f6fb4", linewidth=1, label="asked for all")
-    ax.set(xscale="log", xlabel="texts asked", ylabel="accuracy on others (%)")
+        ax.plot(points.index, points, "o-", color=color, label=f"texts {title}")
+    ax.axhline(100 * models[TAUGHT], color="#1f6fb4", linewidth=1, label="all texts")
+    ax.set(xscale="log", xlabel="texts that SetFit is asked for", ylabel="accuracy on others (%)")
     ax.set_xticks(ASKED, [f"{n:,}" for n in ASKED])
     ax.set_xticks([], minor=True)
     ax.legend(frameon=False, fontsize=8)

@@ -218,35 +218,13 @@ def learn_from_teachers(
     """
     if not unlabeled:
         raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
-    if has_columns(y):
-        raise ValueError("With a teacher, expected one label per text, got several columns of y.")
     # 1) labels, if there are any, and what the teachers say
-    labels = np.zeros(0)
-    if len(texts) or np.size(y):
-        label_targets = targets_of_labels(y)
-        labels = label_targets.classes[label_targets.values]
-    check_consistent_length(texts, labels)
-    weights = checked_weights(labels, sample_weight) if len(texts) else labels
-    rows = np.flatnonzero(weights > 0)
-    texts = [texts[row] for row in rows]
-    labels = labels[rows]
-    weights = weights[rows]
+    texts, labels, weights = _labelled(texts, y, sample_weight)
     log = print if classifier.verbose else None
     teachers = Teachers(listed(teacher), texts, labels, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
     # 2) how much each is believed
-    by_agreement = accuracies_by_agreement(teachers.answers)
-    accuracies = np.column_stack([by_agreement, np.full((len(teachers), 2), np.nan)])
-    shares = shares_by_agreement(by_agreement, len(teachers.classes))
-    if len(teachers) > 1 and len(texts):
-        some = teachers[teachers.sample()]
-        even = np.full(len(teachers), 1.0 / len(teachers))
-        some_texts = _taught_texts(clone(vectorizer), some, even, weights)
-        alone = taught_alone(_QuickFit(_fitted(classifier, some_texts)), some_texts, some)
-        accuracies = _accuracies(alone, some_texts)
-        likelihoods = (alone * some_texts.targets.values[: len(texts)]).sum(axis=2)
-        judging = some_texts.weighted_by_class(classifier.class_weight)
-        shares = shares_by_labels(likelihoods, judging.weights[: len(texts)], shares)
+    shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights)
     # 3) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
     teachers = teachers[np.flatnonzero(answering)]
@@ -282,6 +260,47 @@ def learn_from_teachers(
             return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
     model = sharpened(model, sharpness)
     return Lesson(shares, accuracies, n_answers, sharpness, vectorizer, model)
+
+
+def _labelled(
+    texts: list[str], y: Any, sample_weight: Any
+) -> tuple[list[str], NDArray[Any], Array]:
+    """Return the labelled texts of positive weight, their labels and weights."""
+    if has_columns(y):
+        raise ValueError("With a teacher, expected one label per text, got several columns of y.")
+    labels = np.zeros(0)
+    if len(texts) or np.size(y):
+        targets = targets_of_labels(y)
+        labels = targets.classes[targets.values]
+    check_consistent_length(texts, labels)
+    weights = checked_weights(labels, sample_weight) if len(texts) else labels
+    rows = np.flatnonzero(weights > 0)
+    return [texts[row] for row in rows], labels[rows], weights[rows]
+
+
+def _shares_and_accuracies(
+    vectorizer: ContextVectorizer,
+    classifier: ClsAttentionClassifier,
+    teachers: Teachers,
+    weights: Array,
+) -> tuple[Array, Array]:
+    """Return the teachers' shares in their mean, (n_teachers,), and accuracies, (n_teachers, 3).
+
+    They are by agreement, and of several by labelled texts of these weights, if there are any.
+    """
+    by_agreement = accuracies_by_agreement(teachers.answers)
+    accuracies = np.column_stack([by_agreement, np.full((len(teachers), 2), np.nan)])
+    shares = shares_by_agreement(by_agreement, len(teachers.classes))
+    if len(teachers) == 1 or not len(weights):
+        return shares, accuracies
+    some = teachers[teachers.sample()]
+    even = np.full(len(teachers), 1.0 / len(teachers))
+    texts = _taught_texts(clone(vectorizer), some, even, weights)
+    alone = taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some)
+    likelihoods = (alone * texts.targets.values[: len(weights)]).sum(axis=2)
+    judging = texts.weighted_by_class(classifier.class_weight)
+    shares = shares_by_labels(likelihoods, judging.weights[: len(weights)], shares)
+    return shares, _accuracies(alone, texts)
 
 
 def _taught_texts(
