@@ -117,6 +117,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.bench_threads $(REVIEWS_HERE) $(if $(FAST),--rows 1000 --runs 1)
 	$(BIN)/python -m benchmarks.costs counting $(REVIEWS_HERE) $(if $(FAST),--rows 1000)
 	$(if $(wildcard $(EXPLORE)),$(BIN)/python -m benchmarks.teacher --explore $(EXPLORE) $(if $(FAST),--seeds 1 --labels 100))
+	$(BIN)/python -m benchmarks.setfit $(if $(wildcard $(REVIEWS)/teachers),--explore $(EXPLORE) --teachers $(REVIEWS)/teachers)
 
 defaults: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) $(REVIEWS_HERE) $(if $(FAST),--fast)

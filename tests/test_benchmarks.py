@@ -1,6 +1,7 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,7 +41,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
-    "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "30", "50"]),
+    "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "100", "50"]),
     "explanations": (
         bench_explanations.main,
         ["--fast", "--samples", "100"],
@@ -68,6 +69,8 @@ def tiny(monkeypatch):
     few = split._replace(others=split.others[:150], told=split.told[:150])
     monkeypatch.setattr(setfit, "recorded_splits", lambda *folders: [few])
     monkeypatch.setattr(setfit, "ASKED", (50,))
+    wrong = setfit.wrong
+    monkeypatch.setattr(setfit, "wrong", lambda split: islice(wrong(split), 2))
     monkeypatch.setattr(costs, "N_TOKENS", 60)
 
 
