@@ -47,7 +47,11 @@ _TYPES: tuple[type, ...] = (
     WordVectors,
 )
 # What a .skops file may contain besides what skops trusts: types that run no code when loaded.
-TRUSTED_TYPES = ("numpy.dtype", *(f"{kind.__module__}.{kind.__name__}" for kind in _TYPES))
+TRUSTED_TYPES = (
+    "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",  # a list of columns, in old releases
+    *(f"{kind.__module__}.{kind.__name__}" for kind in _TYPES),
+)
 
 _LEVEL = 1  # of compression: higher levels save little and take three times as long to load
 # An archive that unpacks to more could fill the memory.
