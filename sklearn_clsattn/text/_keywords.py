@@ -117,11 +117,11 @@ def folds_of_words(n_texts: Numbers, classes_of_words: Numbers) -> Numbers:
 
 
 def agreements(log_probabilities: Array, classes: Numbers) -> Array:
-    """Return how well the class of each text is told from the other classes, (n_texts,).
+    """Return each text's area under the ROC curve, (n_texts,), in the mean over other classes.
 
-    It is the share of the texts of another class for which the decision between the two classes is
-    less, as the mean over the other classes, NaN if these have no text. 1/2 is guessing. Unlike
-    accuracy, it does not depend on how frequent classes are.
+    Of one other class, it is the share of its texts for which the decision between the two classes
+    is less; NaN if no other class has a text. 1/2 is guessing. Unlike accuracy, it does not depend
+    on how frequent classes are.
     """
     shares = np.full(log_probabilities.shape, np.nan)
     for code, other in permutations(np.unique(classes).tolist(), 2):
