@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._bags import Bags
 from ._callbacks import CallbackSupportMixin, FitTask, fit_task
-from ._fitting import all_or_nothing, check_finite, prepared
+from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._pickling import SavedMixin
 from ._types import Array, Numbers
 from ._validation import validated, validated_bags
@@ -44,6 +44,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     _accepts_columns = False  # of y
     _damps_counts = False
+    _weighs_documents = True  # by class, else class weights change intercepts alone
     _criterion = "gap"  # what `_print_progress` calls the number that the stopping rule compares
 
     class_weight: dict[Any, float] | str | None
@@ -286,11 +287,12 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             self._print_progress(n_iter, loss, criterion)
             task.reached(n_iter)
 
-        # 1) class weights, and damped counts
+        # 1) weighted classes, and damped counts
         documents, dtype = prepared(
             documents,
             self.class_weight,
             damps_counts=self._damps_counts and not documents.is_damped,
+            weighs_documents=self._weighs_documents,
         )
         # 2) training
         with np.errstate(all="ignore"):  # the result is checked
@@ -391,6 +393,18 @@ def sharpened(classifier: Any, factor: float) -> Any:
         other._embeddings = replace(stored, own=own, weights=weights)
         other.vector_weights_ = factor * classifier.vector_weights_
     return other
+
+
+def add_class_weight(
+    classifier: BaseAttentionClassifier, class_weight: Any, class_weights: Array
+) -> None:
+    """Give a classifier that was fitted without class weights those of a parameter.
+
+    `class_weights`, (n_classes,), are the sums of the documents' weights.
+    """
+    offsets = class_offsets(class_weight, classifier.classes_, class_weights)
+    classifier.intercept_ = classifier.intercept_ + offsets
+    classifier.class_weight = class_weight
 
 
 def of_label(classifier: Any, label: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from ._bags import Bags, TokenVectors
 from ._base import BaseAttentionClassifier
-from ._fitting import all_or_nothing, check_finite, prepared
+from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
 from ._validation import checked_weights, targets_of_batch, validated_bags
 from .training.threads import thread_pool
@@ -64,7 +65,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         How values are scaled and where attention starts: by the tokens' log-odds between the
         classes (as in NB-SVM [2]_), or the same for all tokens.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+        Weights of the classes, by which the odds of each class are multiplied: those of
+        :class:`~sklearn.linear_model.LogisticRegression`, but after training, which does not take
+        one document of a rare class for hundreds. "balanced" predicts as if all classes were
+        equally frequent. Documents of a class of weight 0 are left out.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float or "auto", default="auto"
@@ -189,6 +193,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     _accepts_columns = True  # of y
     _damps_counts = True
+    _weighs_documents = False
 
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -262,8 +267,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         --------
         >>> import pandas as pd
         >>> from sklearn_clsattn import ClsAttentionClassifier
-        >>> X = [[2, 0, 1], [0, 2, 1], [1, 1, 0], [0, 1, 1]]
-        >>> y = pd.DataFrame({"ham": [0.9, 0.1, 0.5, 0.3], "spam": [0.1, 0.9, 0.5, 0.7]})
+        >>> X = [[2, 0, 1], [0, 2, 1], [1, 0, 0], [0, 1, 1]]
+        >>> y = pd.DataFrame({"ham": [0.9, 0.1, 0.8, 0.2], "spam": [0.1, 0.9, 0.2, 0.8]})
         >>> model = ClsAttentionClassifier(C=1.0).fit(X, y)
         >>> model.predict([[1, 0, 0], [0, 1, 0]])
         array(['ham', 'spam'], dtype='<U4')
@@ -357,10 +362,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 damps_counts=not bags.is_damped,
                 entry_scale=stream.entry_scale,
                 is_first=False,
+                weighs_documents=self._weighs_documents,
             )
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
+            result = self._with_class_weight(result, batch)
         check_finite(result)
         # 3) the model and the new memory
         self._store(
@@ -387,7 +394,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected one row per token, zeros for a token without a vector."
             )
         log = partial(print, flush=True) if self.verbose else None
-        return fit_attention(documents, log=log, **options, **self._settings())
+        result = fit_attention(documents, log=log, **options, **self._settings())
+        return self._with_class_weight(result, documents)
+
+    def _with_class_weight(self, result: FitResult, documents: Documents) -> FitResult:
+        """Return the result of a fit with the intercepts that class weights ask for."""
+        if documents.targets.multilabel:
+            return result
+        offsets = class_offsets(
+            self.class_weight, documents.targets.classes, documents.class_weights()
+        )
+        intercept = result.model.intercept + offsets
+        return replace(result, model=replace(result.model, intercept=intercept))
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters, None for what training chooses."""

@@ -54,14 +54,16 @@ def prepared(
     damps_counts: bool,
     entry_scale: float | None = None,
     is_first: bool = True,
+    weighs_documents: bool = True,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return documents in the form for training, and the precision of training.
 
-    They have the weights of their classes, and damped counts where `damps_counts`, in the unit of
-    their mean or, of a later batch, `entry_scale`. The first batch needs two classes. Single
-    precision is for what it holds exactly.
+    They have damped counts where `damps_counts`, in the unit of their mean or, of a later batch,
+    `entry_scale`. The first batch needs two classes. Class weights multiply the weights of
+    documents, or, unless `weighs_documents`, only those of 0 do: others are for the intercepts
+    (:func:`class_offsets`). Single precision is for what it holds exactly.
     """
-    # 1) class weights, whose factors multiply the weights of documents
+    # 1) class weights
     if documents.targets.multilabel and class_weight is not None:
         raise ValueError("class_weight is for one label per document: use sample_weight.")
     if not documents.targets.multilabel:
@@ -70,7 +72,9 @@ def prepared(
         factors = class_factors(class_weight, classes, class_weights)
         if is_first:
             check_two_classes(classes, class_weights * factors)
-        if class_weight is not None:
+        if not weighs_documents:
+            factors = (factors > 0).astype(np.float64)
+        if not (factors == 1).all():
             documents = documents.with_class_factors(factors)
     # 2) the precision of the entries
     is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
@@ -94,6 +98,17 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
         mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
         return safe_divide(mean, class_weights)
     return np.asarray(compute_sample_weight(class_weight, classes))
+
+
+def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
+    """Return what class weights add to the intercepts, (n_outputs,), by the classes' weights.
+
+    It is the logarithm of each class's factor, for two classes of their ratio: what multiplies the
+    odds of a class. A class of weight 0 has no documents, and keeps its intercept.
+    """
+    factors = class_factors(class_weight, classes, class_weights)
+    logs = np.log(factors, out=np.zeros(len(factors)), where=factors > 0)
+    return logs[1:] - logs[:1] if len(logs) == 2 else logs
 
 
 def check_finite(result: FitResult) -> None:

@@ -13,7 +13,6 @@ C. D. Manning (2012), Baselines and Bigrams, ACL.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ._matrices import safe_divide
 from ._types import Array
@@ -75,39 +74,17 @@ def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
     For K > 2, the :math:`p_k` of each class is compared with the sum of the others. The totals are
     those of counts, (n_classes, n_tokens).
     """
-    smoothing_of_classes = np.full(len(totals), float(smoothing))
-    smoothed, rest, prior_odds = smoothed_totals(totals, smoothing_of_classes)
-    if len(totals) == 2:
-        ratios = np.log(smoothed[1]) - np.log(smoothed[0])
-        return np.asarray(ratios - prior_odds[1])
+    # 1) the totals of each class, and of all others
+    smoothed = totals + smoothing
+    rest = smoothed.sum(axis=0) - smoothed
+    # By rounding, the difference may be smaller than the smoothing.
+    np.maximum(rest, (len(totals) - 1) * smoothing, out=rest)
+    # 2) their log-odds, relative to those of their sums
+    prior_odds = np.log(smoothed.sum(axis=1)) - np.log(rest.sum(axis=1))
     smoothed /= rest
     ratios = np.log(smoothed, out=smoothed)
-    return np.asarray(ratios - prior_odds[:, None])
-
-
-def smoothed_totals(
-    totals: Array, smoothing: Array, unit: float = 1.0, seen: NDArray[np.bool_] | bool = True
-) -> tuple[Array, Array, Array]:
-    """Return each class's smoothed totals, its rivals' totals, and the log-odds of their sums.
-
-    The first two are (n_classes, n_tokens), in the unit of `totals`; the last is (n_classes,). With
-    two classes, the second is a view of the first.
-    """
-    # 1) the totals of each class, and of all others
-    smoothed = totals * unit
-    smoothed += smoothing[:, None]
-    if len(totals) == 2:
-        rest = smoothed[::-1]
-    else:
-        rest = smoothed.sum(axis=0) - smoothed
-        # By rounding, the difference may be smaller than the smoothing.
-        least = smoothing.sum() - smoothing
-        np.maximum(rest, least[:, None], out=rest)
-    # 2) the log-odds of their sums
-    sums = smoothed.sum(axis=1, where=seen)
-    other_sums = rest.sum(axis=1, where=seen)
-    prior_odds = np.log(sums) - np.log(other_sums)
-    return smoothed, rest, prior_odds
+    ratios -= prior_odds[:, None]
+    return ratios[1] if len(totals) == 2 else ratios
 
 
 def overall_importance(importance: Array) -> Array:

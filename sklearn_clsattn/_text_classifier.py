@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._base import add_class_weight
 from ._callbacks import CallbackSupportMixin, fit_task_with_part
 from ._classifier import ClsAttentionClassifier
 from ._fitting import all_or_nothing
@@ -40,7 +41,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         Inverse strength of the penalty on attention scores. With large values (1 or more),
         attention selects sharply. "auto" chooses it together with `C`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+        Weights of the classes, by which the odds of each class are multiplied after training, as in
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`. "balanced" predicts as if all classes were
+        equally frequent.
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         The smallest and largest number of words in an n-gram.
     min_df : int, float or "auto", default="auto"
@@ -220,9 +223,11 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         if teacher is not None:
             X = list(checked_texts(X))  # read twice
             unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
+            classifier.set_params(class_weight=None)
             lesson = learn_from_teachers(
                 vectorizer, classifier, X, y, sample_weight, unlabeled, teacher
             )
+            add_class_weight(lesson.classifier, self.class_weight, lesson.class_weights)
             self.teacher_weights_ = lesson.weights
             self.teacher_accuracies_ = lesson.accuracies
             self.teacher_answers_ = lesson.n_answers

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 PADDING = -1
-SMOOTHING = 0.5  # documents that each class has of every token before any is seen
+SMOOTHING = 0.3  # pseudo-count of every token in a class or its rivals, whichever is rarer
+BACKGROUND = 10.0  # pseudo-documents there, with tokens as frequent as in all documents
 
 
 @dataclass
@@ -123,13 +124,16 @@ def slow_log_odds(X, codes, weights, n_classes, document=None):
         same = (dense == dense[document]).all(axis=1)
     shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
     unit = (weights @ (dense > 0).sum(axis=1)) / weights.sum()
-    priors = np.bincount(codes, weights, n_classes) / weights.sum()
-    smoothing = SMOOTHING * n_classes * priors[:, None]
-    of_class = np.arange(n_classes)[:, None] == codes
-    whole = of_class * weights @ shares * unit
-    seen = whole.any(axis=0)
-    sums = (whole + smoothing)[:, seen].sum(axis=1)
-    left = of_class * (weights * ~same) @ shares * unit + smoothing
-    constants = np.log(sums / (sums.sum() - sums))
-    odds = np.log(left / (left.sum(axis=0) - left)) - constants[:, None]
+    odds = np.empty((n_classes, dense.shape[1]))
+    for k in range(n_classes):
+        prior = weights[codes == k].sum() / weights.sum()
+        totals, kept_totals = [], []
+        for is_in, share in ((codes == k, prior), (codes != k, 1 - prior)):
+            frequencies = weights @ shares * unit / weights.sum()
+            pseudo = (SMOOTHING + BACKGROUND * frequencies) * share / min(prior, 1 - prior)
+            totals.append(is_in * weights @ shares * unit + pseudo)
+            kept_totals.append(is_in * weights * ~same @ shares * unit + pseudo)
+        seen = weights @ shares > 0
+        constant = np.log(totals[0][seen].sum() / totals[1][seen].sum())
+        odds[k] = np.log(kept_totals[0] / kept_totals[1]) - constant
     return odds[1:] if n_classes == 2 else odds

@@ -20,6 +20,7 @@ from benchmarks import (
     peers,
     problems,
     processes,
+    rare,
     run,
     setfit,
     teacher,
@@ -42,6 +43,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
     "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "100", "50"]),
+    "rare": (rare.main, ["--draws", "1", "--starts", "1"], list(rare.classifiers())),
     "explanations": (
         bench_explanations.main,
         ["--fast", "--samples", "100"],

@@ -142,7 +142,7 @@ def test_vectors_of_tokens(client, monkeypatch):
     parts = da.from_array(X, chunks=(90, -1)), da.from_array(y, chunks=90)
     other.fit(*parts, token_vectors=G)
     assert np.abs(model.vector_weights_).max() > 0.01
-    assert_allclose(other.vector_weights_, model.vector_weights_, atol=0.01)
+    assert_allclose(other.vector_weights_, model.vector_weights_, atol=0.03)
     assert_allclose(other.to_local().predict_proba(X), model.predict_proba(X), atol=1e-3)
 
 

@@ -88,8 +88,7 @@ def test_a_weight_is_a_number_of_copies(kind, has_vectors, seed):
 def test_a_rare_class_leaves_C_near_the_guess(n_rare, n_classes):
     """Few documents of a class say little about C, however many there are of another class.
 
-    The best of the Cs tried is .01 or 1 here, and the guess about .1. If all documents counted, C
-    would be below .05 or, with 2 documents of each of two rare classes, .39.
+    The guess is about .1 here, and the best C with ten documents, if all counted, 10.
     """
     rng = np.random.default_rng(n_rare)
     X = rng.poisson(0.4, (1200, 30)).astype(float)
@@ -98,7 +97,9 @@ def test_a_rare_class_leaves_C_near_the_guess(n_rare, n_classes):
     y[rare] = 1 + np.arange(len(rare)) % (n_classes - 1)
     X[rare, 0] += 3
     model = ClsAttentionClassifier().fit(X, y)
-    best = model.Cs_[model.scores_.mean(axis=0).argmax()]
-    assert abs(np.log10(best / model.C_)) > 0.4
-    assert 0.06 < model.C_ < 0.25
-    assert model.scores_.shape[0] == 4  # every rare document is held out once
+    assert 0.06 < model.C_ < 0.35
+    if len(rare) < 10:
+        assert len(model.Cs_) == 0  # none is tried
+    else:
+        assert model.Cs_[model.scores_.mean(axis=0).argmax()] > 3
+        assert model.scores_.shape[0] == 4  # every rare document is held out once

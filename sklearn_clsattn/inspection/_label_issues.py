@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._bags import Bags
 from .._base import bags_of_documents, fitted_attention
 from .._classifier import ClsAttentionClassifier
-from .._fitting import prepared
+from .._fitting import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_weights, encode_labels, targets_of_batch, targets_of_labels
@@ -164,6 +164,7 @@ def _left_out(
         classifier.class_weight,
         damps_counts=model.entry_scale is not None,
         entry_scale=model.entry_scale,
+        weighs_documents=False,
     )
     importance = documents.statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
@@ -191,7 +192,10 @@ def _left_out(
         evidence = objective.loss.evidence.cpu().numpy()
         divisors = np.where(mass > 0, mass, 1.0)
         means += evidence / divisors[:, None]
-    outputs = means + model.intercept
+    offsets = np.zeros(len(model.intercept))
+    if not targets.multilabel:
+        offsets = class_offsets(classifier.class_weight, targets.classes, documents.class_weights())
+    outputs = means + model.intercept - offsets
     # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
     n_outputs = values.shape[1]
     if targets.multilabel:
@@ -213,7 +217,7 @@ def _left_out(
     leverages = _leverages(
         attention, cls_attention, means, values, value_scales, curvature, penalties
     )
-    outputs[:, -n_outputs:] += residuals * weights * leverages
+    outputs[:, -n_outputs:] += residuals * weights * leverages + offsets
     return outputs
 
 

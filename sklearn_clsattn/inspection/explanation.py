@@ -240,7 +240,7 @@ class Explanation:
         >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
         >>> sets = explain(model, ["Terrific, but long"]).counterfactual()
         >>> sets.statement(0)
-        'Remove "Terrific" and the prediction becomes bad (69.2%).'
+        'Remove "Terrific" and the prediction becomes bad (80.8%).'
         >>> sets[0].edited_text
         ', but long'
         """

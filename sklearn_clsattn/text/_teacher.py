@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
 from .._base import sharpened
-from .._fitting import class_factors, prepared
+from .._fitting import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_weights, has_columns, targets_of_labels
@@ -72,6 +72,7 @@ class Lesson(NamedTuple):
     accuracies : (n_teachers, 3), how right each seems to be, with an interval
     n_answers : (n_teachers,), numbers of texts that each answers
     sharpness : the factor of all decisions
+    class_weights : (n_classes,), the weights of the classes in the fit
     vectorizer, classifier : the fitted steps
     """
 
@@ -79,6 +80,7 @@ class Lesson(NamedTuple):
     accuracies: Array
     n_answers: Numbers
     sharpness: float
+    class_weights: Array
     vectorizer: ContextVectorizer
     classifier: ClsAttentionClassifier
 
@@ -106,14 +108,6 @@ class TaughtTexts:
         """Return all texts, the weights of those that are taught times a factor."""
         weights = self.weights.copy()
         weights[self.n_labelled :] *= factor
-        return replace(self, weights=weights)
-
-    def weighted_by_class(self, class_weight: Any) -> TaughtTexts:
-        """Return all texts, the weights of labelled ones times those of their classes."""
-        labelled = self[np.arange(self.n_labelled)]
-        factors = class_factors(class_weight, self.targets.classes, labelled.class_sums())
-        weights = self.weights.copy()
-        weights[: self.n_labelled] *= labelled.targets.values @ factors
         return replace(self, weights=weights)
 
     def with_probabilities(
@@ -214,7 +208,8 @@ def learn_from_teachers(
 ) -> Lesson:
     """Fit a vectorizer and a classifier with one or several teachers.
 
-    The parameters are those of :meth:`~sklearn_clsattn.TextClassifier.fit`.
+    The parameters are those of :meth:`~sklearn_clsattn.TextClassifier.fit`; the classifier has no
+    class weights.
     """
     if not unlabeled:
         raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
@@ -230,8 +225,9 @@ def learn_from_teachers(
     teachers = teachers[np.flatnonzero(answering)]
     every_text = _taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
+    class_weights = every_text.class_sums()
     if not len(texts):
-        return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
+        return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
     # 4) whether they are believed, and the sharpness
     if len(teachers) == 1:
         sample = teachers.sample()
@@ -244,22 +240,24 @@ def learn_from_teachers(
     )
     targets = every_text.targets[: len(texts)]
     plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
-    judging = plain_texts.weighted_by_class(classifier.class_weight)
     judges = list(_judges(plain_texts))
     if not judges:
-        return Lesson(shares, accuracies, n_answers, 1.0, vectorizer, model)
+        return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
     taught_logs = _taught_logs(_QuickFit(model), every_text, teachers, shares, judges)
-    sharpness, loss = _sharpness_and_loss(taught_logs, judging, judges)
+    sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
     plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
-    if loss > _CLEARLY_LESS * _loss(plain_logs, judging, judges):
+    if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
         # The search for its C and gamma takes time: this fit is made only if it may be better.
         plain_model = clone(classifier).fit(plain_bags, labels, weights)
         plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
-        if loss > _loss(plain_logs, judging, judges):
-            no_shares = np.zeros(len(shares))
-            return Lesson(no_shares, accuracies, n_answers, 1.0, plain_vectorizer, plain_model)
+        if loss > _loss(plain_logs, plain_texts, judges):
+            none = np.zeros(len(shares))
+            class_weights = Targets.from_labels(labels).class_sums(weights)
+            return Lesson(
+                none, accuracies, n_answers, 1.0, class_weights, plain_vectorizer, plain_model
+            )
     model = sharpened(model, sharpness)
-    return Lesson(shares, accuracies, n_answers, sharpness, vectorizer, model)
+    return Lesson(shares, accuracies, n_answers, sharpness, class_weights, vectorizer, model)
 
 
 def _labelled(
@@ -298,8 +296,7 @@ def _shares_and_accuracies(
     texts = _taught_texts(clone(vectorizer), some, even, weights)
     alone = taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some)
     likelihoods = (alone * texts.targets.values[: len(weights)]).sum(axis=2)
-    judging = texts.weighted_by_class(classifier.class_weight)
-    shares = shares_by_labels(likelihoods, judging.weights[: len(weights)], shares)
+    shares = shares_by_labels(likelihoods, weights, shares)
     return shares, _accuracies(alone, texts)
 
 
@@ -439,7 +436,6 @@ class _QuickFit:
     ) -> None:
         from ..training.products import resolve_device  # PyTorch, which prediction does not need
 
-        self._class_weight = classifier.class_weight
         if vector_scale is None:
             vector_scale = getattr(classifier, "token_vectors_scale_", 0.0)
         self._settings = {
@@ -457,7 +453,7 @@ class _QuickFit:
         from ..training.fit import fit_attention
 
         documents = Documents(training.bags, training.targets, training.weights)
-        documents, dtype = prepared(documents, self._class_weight, damps_counts=False)
+        documents, dtype = prepared(documents, None, damps_counts=False)
         vectors = training.bags.vectors
         with thread_pool():
             fit = fit_attention(documents, dtype=dtype, vectors=vectors, **self._settings)

@@ -19,6 +19,7 @@ documents, naive Bayes may know the classes by chance.
 Few documents say little about C, so the choice is the mean of the held-out and the guessed ln C
 with weights n and 1,000, n being the number of different documents. Where nearly all are of one
 class, those of the others decide: n is at most 20 times their number, also for the number of folds.
+Of fewer than 100 the guess is taken.
 
 Where tokens have vectors, there is such a path for every scale gamma. The choice is the mean of
 these gammas, and of the logarithms of their C, with the weights :math:`\exp(-n_\text{out}
@@ -26,7 +27,7 @@ L_\gamma)` [1]_, where :math:`L_\gamma` is the least mean loss of :math:`n_\text
 documents held out: many documents decide for one gamma, few do not, and equal losses make equal
 weights.
 
-**attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the first fold's
+**attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the held-out
 loss by at least the share :data:`LEAST_GAIN`, or by more if there are few documents. Then there is
 such a path for each of them, with the best gamma alone, and the one with the least held-out loss is
 chosen.
@@ -48,7 +49,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from .._types import Array
+from .._types import Array, Numbers
 from .documents import Documents
 from .folds import assign_folds
 from .output_loss import output_loss
@@ -69,6 +70,9 @@ GUESS_WORTH = 1_000
 
 GUESS_DOCUMENTS = 10.0
 """The number of uninformative documents that the guess adds to the others."""
+
+LEAST_TELLING = 100.0
+"""The minimum number of documents that count for any to be held out, unless gamma is chosen."""
 
 MOST_OF_A_CLASS = 20.0
 """The maximum number of documents that count, relative to those not of the largest class."""
@@ -127,18 +131,21 @@ def choose_C(
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
     `model_params` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
     `attention_C` None is chosen with C, where C is not given. The choice has the losses of the
-    gamma and `attention_C` whose loss is least; of fewer than eight different documents there are
-    none, and gamma is 1. `log` is called with each loss, in words.
+    gamma and `attention_C` whose loss is least; where documents are too few there are none, and
+    gamma is 1. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
     # 1) a sample, and its folds
     n_different, sample = documents.sample()
-    if n_different < 2 * N_FOLDS:
+    groups = sample.near_groups
+    n_different = round(n_different * count_distinct(groups) / count_distinct(sample.groups))
+    n_telling = _count_telling(sample, groups, n_different)
+    says_enough = n_telling >= LEAST_TELLING or len(scales) > 1
+    if n_different < 2 * N_FOLDS or not says_enough:
         scale = scales[0] if len(scales) == 1 else 1.0
         return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
-    folds = assign_folds(sample.groups, sample.targets, sample.weights, N_FOLDS)
-    n_telling = _count_telling(sample, n_different)
+    folds = assign_folds(groups, sample.targets, sample.weights, N_FOLDS)
     n_wanted = np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0))
     n_used = int(np.clip(n_wanted, 1, N_FOLDS))
     fits = []
@@ -155,7 +162,7 @@ def choose_C(
     averaged = choice  # of one
     if len(choices) > 1:
         is_held_out = folds < n_used
-        n_held_out = len(np.unique(sample.groups[is_held_out]))
+        n_held_out = count_distinct(groups[is_held_out])
         averaged = _averaged(choices, n_held_out, C)
     if C is not None or attention_C is not None:
         return averaged
@@ -169,11 +176,16 @@ def choose_C(
     return averaged if best_candidate is choice else best_candidate
 
 
-def _count_telling(sample: Documents, n_different: int) -> float:
-    """Return the number of different documents that tell about C."""
+def count_distinct(numbers: Numbers) -> int:
+    """Return the number of different numbers."""
+    return len(np.unique(numbers))
+
+
+def _count_telling(sample: Documents, groups: Numbers, n_different: int) -> float:
+    """Return the number of documents that tell about C, of so many different ones."""
     if sample.targets.multilabel:
         return float(n_different)
-    _, first = np.unique(sample.groups, return_index=True)
+    _, first = np.unique(groups, return_index=True)
     class_sizes = sample.targets[first].class_sums(np.ones(len(first)))
     share_of_others = 1.0 - float(class_sizes.max() / class_sizes.sum())
     return n_different * min(1.0, MOST_OF_A_CLASS * share_of_others)
@@ -237,7 +249,7 @@ class _Search:
         return float(np.exp(mean))
 
     def gains(self, choice: Choice, attention_C: float) -> bool:
-        """Return whether a larger `attention_C` lowers the first fold's loss enough.
+        """Return whether a larger `attention_C` lowers the held-out loss enough.
 
         It is tried once, with a smaller C than the best so far: the freer the scores, the smaller
         the best C.
@@ -246,11 +258,10 @@ class _Search:
         mean_losses = choice.losses.mean(axis=0)
         best_column = int(mean_losses.argmin())
         C = float(choice.Cs[best_column]) / (1.0 + 2.0 * attention_C)
-        loss = self._fits[0].loss_from(C, choice.scale, attention_C)
+        loss = np.mean([fit.loss_from(C, choice.scale, attention_C) for fit in self._fits])
         if self._log is not None:
-            self._log(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
-        best_loss = float(choice.losses[0, best_column])
-        return loss < (1.0 - least_gain) * best_loss
+            self._log(f"C {C:.3g}, attention_C {attention_C:g}: held-out loss {loss:.4f}")
+        return bool(loss < (1.0 - least_gain) * mean_losses[best_column])
 
 
 def _least(x: Array, values: Array) -> float:

@@ -16,7 +16,7 @@ from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
 from .evidence import Evidence, group_duplicates, left_out, projections
-from .folds import sampled_rows
+from .folds import near_copies, sampled_rows
 from .forward import count_selected
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
@@ -88,6 +88,11 @@ class Documents:
         """A number per document, the same for documents with the same bags, (n_documents,)."""
         return group_duplicates(*projections(self.bags))
 
+    @cached_property
+    def near_groups(self) -> Numbers:
+        """A number per document, the same for copies and near-copies, (n_documents,)."""
+        return near_copies(self.bags, self.groups, self.weights)
+
     def attention_loss(
         self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
     ) -> AttentionLoss:
@@ -103,8 +108,10 @@ class Documents:
 
     def evidence(self, loss: AttentionLoss, scaling: Scaling) -> Evidence:
         """Return the naive Bayes evidence for each document, without it and its copies."""
-        by_class, weights = left_out(self.targets, self.weights, self.groups)
-        return Evidence(loss, self.bags, by_class, weights, scaling)
+        by_class, weights = left_out(self.targets, self.weights, self.near_groups)
+        _, of_copies = left_out(self.targets, self.weights, self.groups)
+        have_near_copies = weights > of_copies
+        return Evidence(loss, self.bags, by_class, weights, scaling, have_near_copies)
 
     def sample(self) -> tuple[int, Documents]:
         """Return the number of different documents, and some documents with all their copies."""
@@ -116,6 +123,7 @@ class Documents:
         some = Documents(self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale)
         # Numbers by content stay valid, and need not be found again.
         some.__dict__["groups"] = self.groups[rows]
+        some.__dict__["near_groups"] = self.near_groups[rows]
         return some
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
@@ -125,6 +133,7 @@ class Documents:
         # Tokens of no document change neither other sums nor which documents are copies.
         documents.__dict__["statistics"] = self.statistics.of_tokens(tokens)
         documents.__dict__["groups"] = self.groups
+        documents.__dict__["near_groups"] = self.near_groups
         return documents, tokens
 
     def count_selected(self, scores: Array) -> Numbers:

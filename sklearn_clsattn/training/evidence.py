@@ -15,7 +15,9 @@ always speaks for the classes of the documents it stands in. Without document i,
 with the unit :math:`\nu` of the totals; the constants are those of all documents.
 
 Documents with the same bags are left out together: a copy of a document tells its class as well as
-the document itself does, and a weight of 2 stays the same as the document twice.
+the document itself does, and a weight of 2 stays the same as the document twice. So are near-copies
+(:func:`.folds.near_copies`), as if they had the same bags; but no more is taken from a total than
+documents have given.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
@@ -36,7 +39,6 @@ from .statistics import Scaling, TokenTotals
 from .threads import in_threads, stream_in_threads
 
 _SMALLEST_SHARE = 1e-9  # of a total that is left without a document
-_SMALLEST_TOTAL = 1e-9  # differences of totals are not exact: they may be 0 or negative
 _SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
@@ -45,17 +47,25 @@ class Evidence:
     """The naive Bayes evidence for documents, each without itself and its copies.
 
     `loss` is the sum of their losses. `by_class`, (n_documents, n_classes), and `weights`,
-    (n_documents,), are left out with each of the bags (:func:`left_out`). `numerators` are sums
+    (n_documents,), are left out with each of the bags (:func:`left_out`), some of which have
+    near-copies, (n_documents,). `numerators` are sums
     over a document's tokens, `outputs` these divided by the attention mass at the start, both
     (n_documents, n_outputs).
     """
 
     def __init__(
-        self, loss: AttentionLoss, bags: Bags, by_class: Array, weights: Array, scaling: Scaling
+        self,
+        loss: AttentionLoss,
+        bags: Bags,
+        by_class: Array,
+        weights: Array,
+        scaling: Scaling,
+        have_near_copies: NDArray[np.bool_] | bool = False,
     ) -> None:
         assert scaling.totals is not None
         self._loss = loss
-        sums = scaling.unit * evidence_without(bags, by_class, weights, scaling.totals)
+        sums = evidence_without(bags, by_class, weights, scaling.totals, have_near_copies)
+        sums *= scaling.unit
         self.numerators = as_tensor(sums, loss.device)
         attention = np.exp(scaling.starting_scores, dtype=np.float64)
         by_token = torch.from_numpy(attention[:, None]).to(loss.device, loss.dtype)
@@ -94,7 +104,13 @@ def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, 
     return by_class[groups], of_all_classes[groups]
 
 
-def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
+def evidence_without(
+    bags: Bags,
+    by_class: Array,
+    weights: Array,
+    totals: TokenTotals,
+    have_near_copies: NDArray[np.bool_] | bool = False,
+) -> Array:
     """Return the sums of entries times leave-one-out log-odds, (n_documents, n_outputs).
 
     `by_class` and `weights` are :func:`left_out`. The totals may be those of more documents.
@@ -103,10 +119,10 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
     n_outputs = totals.n_outputs
     first = totals.n_classes - n_outputs  # the class of the first output
     dtype = _precision(bags)
-    # 1) documents whose copies are of several classes: they are computed entry by entry
+    # 1) documents with near-copies or copies of several classes: they are computed entry by entry
     whole = (1.0 - _ROUNDING) * weights[:, None]
     is_part = (by_class > 0) & (by_class < whole)
-    is_mixed = is_part.any(axis=1)
+    is_mixed = is_part.any(axis=1) | have_near_copies
     left_out_weights = np.where(is_mixed, 0.0, weights)
     added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
     left_out_units = (left_out_weights * added_by_entry).astype(dtype)
@@ -160,7 +176,7 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
         lambda block: add_changes((block[0], others.block_matrix(block[1]))),
         others.unit_blocks(n_entries),
     )
-    # 5) the sums of documents whose copies are of several classes
+    # 5) the sums of the documents of step 1
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
         some = bags[mixed].matrix()
@@ -192,6 +208,8 @@ def _log_odds_without(
     totals_of_class = totals.smoothed[:, first:].astype(dtype, order="C")
     totals_of_others = totals.rest[:, first:].astype(dtype, order="C")
     prior_odds = totals.prior_odds[first:].astype(dtype)
+    pseudo_counts = totals.pseudo_counts[:, None].astype(dtype)
+    share_of_class, share_of_others = totals.shares[:, first:].astype(dtype)
     # What an entry of 1 adds to the totals.
     units = safe_divide(totals.unit, Bags(X).totals())[:, None]
     left_out_of_class = by_class[:, first:]
@@ -203,14 +221,15 @@ def _log_odds_without(
         rows, part = block
         lengths = np.diff(part.indptr)
         entries = part.data[:, None]
+        least = pseudo_counts[part.indices]
         # 1) the totals of each output's class without the document
         of_class = totals_of_class[part.indices]
         of_class -= np.repeat(added_to_class[rows], lengths, axis=0) * entries
-        np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
+        np.maximum(of_class, least * share_of_class, out=of_class)
         # 2) those of all other classes
         of_others = totals_of_others[part.indices]
         of_others -= np.repeat(added_to_others[rows], lengths, axis=0) * entries
-        np.maximum(of_others, _SMALLEST_TOTAL, out=of_others)
+        np.maximum(of_others, least * share_of_others, out=of_others)
         # 3) their log-odds
         of_class /= of_others
         odds = np.log(of_class, out=of_class)

@@ -19,7 +19,7 @@ from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
 from .path import AttentionPath
 from .result import FitResult, OnIteration
-from .statistics import TokenScaling
+from .statistics import IMPORTANCE_FLOOR, TokenScaling
 from .vectors import SCALES, with_vectors
 
 FEW_DOCUMENTS = 10_000
@@ -65,9 +65,12 @@ def fit_attention(
     # 1) the tokens to train, and their vectors
     model_params: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
     search_dtype = dtype  # enough for the tolerance of the search
-    seen = None
-    if vectors is not None:
+    n_tokens = documents.shape[1]
+    seen = np.arange(n_tokens)
+    has_unseen = vectors is not None or 2 * documents.statistics.n_seen < n_tokens
+    if has_unseen:
         documents, seen = documents.without_unseen_tokens()
+    if vectors is not None:
         model_params["vectors"] = vectors[seen]
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
@@ -93,8 +96,11 @@ def fit_attention(
     path.set_vector_scale(vector_scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
-    # 4) the tokens that only have vectors
-    if vectors is not None and seen is not None and path.vector_values is not None:
+    # 4) the other tokens, some of which have vectors
+    if has_unseen and vectors is None:
+        unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
+        result = replace(result, model=result.model.among(n_tokens, seen, unseen_score))
+    if vectors is not None and path.vector_values is not None:
         weights = path.vector_values.weights(path.point)
         model = with_vectors(result.model, seen, vectors, path.vector_values.factors, weights)
         result = replace(result, model=model)

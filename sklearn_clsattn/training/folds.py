@@ -1,6 +1,7 @@
 """The documents that C is chosen on, and their folds.
 
-Documents with the same bags are copies, and stay together. What is chosen does not depend on the
+Documents with the same bags are copies, and stay together; so do near-copies, such as messages of
+one template that differ by a number. What is chosen does not depend on the
 order of the documents, nor on the names of the classes: documents are put in an order by content,
 then in a random one.
 """
@@ -10,11 +11,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from .._bags import Bags
+from .._matrices import csr_of, row_sums
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
+from .evidence import group_duplicates, projections
 
 SAMPLE_SIZE = 8_000
 """The approximate maximum number of different documents in a sample."""
+
+LEAST_SHARED = 10
+LEAST_SHARE = 0.75
+"""The minimum number, and share, of a document's units that its near-copies have as well."""
 
 LEAST_OF_A_CLASS = 8
 """The minimum number of documents of each class in a sample, if available."""
@@ -41,6 +49,31 @@ def sampled_rows(groups: Numbers, targets: Targets, weights: Array) -> tuple[int
     # 3) all of their documents
     is_sampled_row = is_sampled[group_of]
     return n_different, present[is_sampled_row]
+
+
+def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
+    """Return a number per document, the same for copies and near-copies, (n_documents,).
+
+    `groups` are those of copies. Near-copies have the same bags but for units that no other
+    document of positive weight has, if those are less than a quarter and :data:`LEAST_SHARED`
+    others are left.
+    """
+    units = bags.units
+    # 1) the units that documents share which are not copies
+    present = np.flatnonzero(weights)
+    _, first = np.unique(groups[present], return_index=True)
+    rows = present[first]
+    different = units if len(rows) == len(groups) else units[rows]
+    is_shared = np.bincount(different.indices, minlength=units.shape[1]) > 1
+    kept = is_shared[units.indices]
+    shared = csr_of(units.data * kept, units.indices, units.indptr, units.shape[1])
+    n_shared = row_sums(kept.astype(np.float64), units.indptr)
+    tells = (n_shared >= LEAST_SHARED) & (n_shared > LEAST_SHARE * np.diff(units.indptr))
+    # 2) documents with the same shared units, and those that are copies of one of these
+    numbers = group_duplicates(*projections(Bags(shared)))
+    numbers[~tells] = len(groups) + groups[~tells]
+    _, first, of_groups = np.unique(groups, return_index=True, return_inverse=True)
+    return numbers[first][of_groups]
 
 
 def assign_folds(groups: Numbers, targets: Targets, weights: Array, n_folds: int) -> Numbers:

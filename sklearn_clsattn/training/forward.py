@@ -112,6 +112,14 @@ class FittedAttention:
     n_layers: int = 1
     mlp: bool = False
 
+    def among(self, n_tokens: int, tokens: Numbers, score: float) -> FittedAttention:
+        """Return the model with its tokens among more, whose values are 0 and that have a score."""
+        scores = np.full(n_tokens, score)
+        scores[tokens] = self.scores
+        values = np.zeros((n_tokens, self.values.shape[1]))
+        values[tokens] = self.values
+        return replace(self, scores=scores, values=values)
+
     def token_matrix(self) -> Array:
         """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K], a_0 = 0 without ``<cls>``."""
         cls_score = self.cls_score if self.cls_weight else 0.0

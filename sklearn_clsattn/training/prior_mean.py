@@ -49,7 +49,10 @@ PRIOR_DOCUMENTS = 0.3
 
 _STATIONARY = 1e-8
 _ROUNDING = 1e-15
-_MAX_STEPS = 50
+_MAX_STEPS = 100
+_LESS_DAMPING = 0.1
+_LEAST_DAMPING = 1e-3  # relative to the curvature at the start
+_MOST_DAMPING = 1e6
 
 
 class _Sums(NamedTuple):
@@ -91,6 +94,7 @@ class PriorMean:
         self._total_weight = total_weight
         self._earlier = earlier
         self._start = np.array([0.0, *intercepts])
+        self._reached = self._start
         self._at_start = self._evaluate(self._start)
         self.fit(1.0)
 
@@ -130,30 +134,36 @@ class PriorMean:
     def _minimise(self, centre: float, strength: float) -> tuple[Array, _Sums]:
         """Return multiple and intercepts of least penalised loss, and its derivatives there.
 
-        The multiple is not below 0. By Newton's method.
+        The multiple is not below 0. By Newton's method, damped where a step would raise the loss.
         """
-        x = self._start
-        at_start = _penalised(self._at_start, x, centre, strength)
-        current = at_start
+        # 1) the start: the least value for the last C, if there was one
+        x = self._reached
+        current = _penalised(self._evaluate(x), x, centre, strength)
+        curvature = np.diag(self._at_start.hessian.diagonal())
+        damping = 0.0
         for _ in range(_MAX_STEPS):
             if np.abs(current.gradient).max() <= _STATIONARY * self._total_weight:
                 break
-            # 1) Newton's step, by least squares: the Hessian of softmax is singular
-            step = np.linalg.lstsq(current.hessian, -current.gradient, rcond=1e-12)[0]
-            # 2) halved until the loss falls
-            for halving in range(_MAX_STEPS):
-                candidate = x + 0.5**halving * step
-                trial = _penalised(self._evaluate(candidate), candidate, centre, strength)
-                if trial.value < (1 + _ROUNDING) * current.value:
-                    break
+            # 2) Newton's step, by least squares: the Hessian of softmax is singular
+            hessian = current.hessian + damping * curvature
+            step = np.linalg.lstsq(hessian, -current.gradient, rcond=1e-12)[0]
+            candidate = x + step
+            trial = _penalised(self._evaluate(candidate), candidate, centre, strength)
+            # 3) taken if the loss falls, else a shorter one is tried
+            if trial.value < (1 + _ROUNDING) * current.value:
+                x = candidate
+                current = trial
+                damping *= _LESS_DAMPING
+            elif damping < _MOST_DAMPING:
+                damping = max(damping / _LESS_DAMPING, _LEAST_DAMPING)
             else:  # the value is the least that rounding allows
                 break
-            x = candidate
-            current = trial
         # A negative multiple would turn the evidence around.
         if x[0] > 0:
+            self._reached = x
             return x, current
-        return self._start, at_start
+        x = self._start
+        return x, _penalised(self._at_start, x, centre, strength)
 
 
 def _penalised(sums: _Sums, x: Array, centre: float, strength: float) -> _Sums:

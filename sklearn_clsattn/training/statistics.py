@@ -7,11 +7,16 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 - values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
   also the paper's one-step result read as a prior), so that tokens that separate the
   classes are shrunk less by the penalty;
+- totals have pseudo-counts: of the rarer of a class and all others those of :data:`SMOOTHING`
+  documents with each token, and of :data:`BACKGROUND_DOCUMENTS` that are like all documents; of the
+  other in proportion. So the evidence of a class is worth what its documents are (Monroe,
+  Colaresi and Quinn's informative prior);
 - attention starts at the logarithm of the token's importance, and values are divided by it, so
   that before training the attention alone ranks tokens while the output's numerator is that
   of uniform attention.
 
-``docs/measured.md`` says how exponent, smoothing and floor were chosen.
+``docs/measured.md`` says how exponent and floor were chosen, and
+``benchmarks/results/rare.md`` what the pseudo-counts do for rare classes.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._bags import Bags
-from .._importance import overall_importance, signed_frequency, smoothed_totals
+from .._importance import overall_importance, signed_frequency
 from .._matrices import safe_divide
 from .._targets import Targets
 from .._types import Array, Numbers
@@ -34,14 +39,16 @@ TokenScaling = Literal["log_odds"] | None
 LOG_ODDS_EXPONENT = 0.9
 """Values are scaled by the absolute log-odds to this power."""
 
-SMOOTHING = 0.5
-"""Mean pseudo-count per class and token; a class gets its share of the documents times it."""
+SMOOTHING = 0.3
+"""Pseudo-count of each token in a class, or in all others, if these have fewer documents."""
+
+BACKGROUND_DOCUMENTS = 10.0
+"""Pseudo-documents there, in which each token is as frequent as in all documents."""
 
 IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
 
 _LEAST_PRIOR = 1e-9
-_LEAST_SMOOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,11 @@ class CorpusStatistics:
         return replace(self, shares=shares, token_shares=self.token_shares[tokens])
 
     @property
+    def n_seen(self) -> int:
+        """Number of tokens of any document of positive weight."""
+        return int(np.count_nonzero(self.token_shares))
+
+    @property
     def n_classes(self) -> int:
         """Number of classes, or labels, K."""
         return len(self.class_weights)
@@ -182,6 +194,8 @@ class TokenTotals:
     smoothed, rest : (n_tokens, n_classes), totals of every class and of all others together, in
         units of documents of 0 and 1; where documents have several labels, of those with and
         without each
+    pseudo_counts : (n_tokens,), what the totals have of the rarer of the two beside documents
+    shares : (2, n_classes), weight of each class, and of all others, relative to the rarer
     prior_odds : (n_classes,), log-odds of the classes' sums
     unit : a document of weight 1 counts this times each token's share of it
     n_outputs : 1 for two classes, else n_classes: the last ones
@@ -190,6 +204,8 @@ class TokenTotals:
     seen: NDArray[np.bool_]
     smoothed: Array
     rest: Array
+    pseudo_counts: Array
+    shares: Array
     prior_odds: Array
     unit: float
     n_outputs: int
@@ -199,32 +215,35 @@ class TokenTotals:
         """Return the totals of the documents of some statistics."""
         # 1) the unit, and the classes' shares of the weight
         n_outputs = statistics.n_outputs
-        shares = statistics.shares
-        n_classes, n_tokens = shares.shape
+        n_classes, n_tokens = statistics.shares.shape
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
         priors = statistics.class_weights / statistics.total_weight
         # A token of no document would enter the sums over tokens; its log-odds are 0.
         seen = statistics.token_shares > 0
         if not seen.any():
             ones = np.ones((n_tokens, n_classes))
-            return cls(seen, ones, ones, np.zeros(n_classes), unit, n_outputs)
-        # 2) smoothed totals: with and without each label, or of each class and all others
-        if statistics.multilabel:
-            with_label = shares * unit
-            without_label = (statistics.token_shares - shares) * unit
-            smoothed = _smoothed(with_label, priors)
-            rest = _smoothed(without_label, 1 - priors)
-            sums = smoothed.sum(axis=1, where=seen)
-            other_sums = rest.sum(axis=1, where=seen)
-            prior_odds = np.log(sums / other_sums)
-        else:
-            smoothing = np.maximum(SMOOTHING * n_classes * priors, _LEAST_SMOOTHING)
-            smoothed, rest, prior_odds = smoothed_totals(shares, smoothing, unit, seen)
-        # 3) totals without log-odds for tokens of no document
+            zeros = np.zeros(n_classes)
+            shares = np.ones((2, n_classes))
+            return cls(seen, ones, ones, ones[:, 0], shares, zeros, unit, n_outputs)
+        # 2) totals of each class and of all others, or with and without each label
+        of_all = statistics.token_shares * unit
+        smoothed = statistics.shares * unit
+        rest = (of_all - smoothed).clip(min=0.0)
+        # 3) pseudo-counts, divided between the two like the weight
+        frequencies = of_all / statistics.total_weight
+        pseudo_counts = SMOOTHING + BACKGROUND_DOCUMENTS * frequencies
+        both = np.stack([priors, 1 - priors])
+        relative = (both / both.min(axis=0).clip(_LEAST_PRIOR)).clip(_LEAST_PRIOR)
+        smoothed += np.multiply.outer(relative[0], pseudo_counts)
+        rest += np.multiply.outer(relative[1], pseudo_counts)
+        sums = smoothed.sum(axis=1, where=seen)
+        other_sums = rest.sum(axis=1, where=seen)
+        prior_odds = np.log(sums) - np.log(other_sums)
+        # 4) totals without log-odds for tokens of no document
         if not seen.all():
             smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
             rest[:, ~seen] = np.exp(-0.5 * prior_odds)[:, None]
-        return cls(seen, smoothed.T, rest.T, prior_odds, unit, n_outputs)
+        return cls(seen, smoothed.T, rest.T, pseudo_counts, relative, prior_odds, unit, n_outputs)
 
     @property
     def n_classes(self) -> int:
@@ -299,7 +318,7 @@ def token_scaling(
         odds = totals.log_odds()
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        scales = _rescaled_power(odds, int(np.count_nonzero(is_seen)))
+        scales = _rescaled_power(odds, statistics.n_seen)
         scales /= importance[:, None]
     # 2) their unit: with u = 0 and a document of mean mass, the output is that of logistic
     # regression on the scaled counts with coefficients t
@@ -320,14 +339,6 @@ def token_scaling(
         value_spread=value_spread,
         totals=totals,
     )
-
-
-def _smoothed(totals: Array, priors: Array) -> Array:
-    """Return totals, (n_labels, n_tokens), plus pseudo-counts by labels' shares, (n_labels,)."""
-    smoothing = np.maximum(2 * SMOOTHING * priors, _LEAST_SMOOTHING)
-    smoothed = totals.clip(min=0.0)
-    smoothed += smoothing[:, None]
-    return smoothed
 
 
 def _rescaled_power(odds: Array, n_seen: int) -> Array:

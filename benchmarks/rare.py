@@ -1,0 +1,266 @@
+"""One class rare, and ranking with few labels.
+
+``python -m benchmarks.rare [--explore FOLDER] [--screening FOLDER] [--draws 5]``
+
+*Thinned sets*: training texts of the exploration sets with 1, 2, 5, 20 or 80 of one class among
+3,000 (of sets with many classes another class in each draw). The other texts are for testing,
+weighted so that the classes have the same shares as in training.
+
+*Screening*: files NAME.csv with title, abstract and included, such as the public ones of the
+ASReview thesis (GerbrichFerdinands/asreview-thesis, `datasets/sim_datasets`). One relevant and one
+irrelevant record are known; then ten records a step are read, those that a classifier ranks first.
+WSS@95 is the share of records that need not be read to find 95 % of the relevant ones, less .05.
+
+Without folders the texts are generated requests.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from sklearn.naive_bayes import ComplementNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.text import TokenVectorizer
+
+from . import pages
+from .models import OURS, text_classifier
+from .problems import load, sources
+from .processes import timed
+
+SETS = "sst2", "subj", "mr", "sms", "agnews", "20news", "banking77", "trecfine"
+RARE = 1, 2, 5, 20, 80
+N_TEXTS = 3_000
+N_TESTED = 3_000  # texts of the other classes
+LEAST = 120  # texts of a class that is made rare
+STEP = 10  # records that are read at a time
+COUNTS = "ClsAttentionClassifier() on counts"
+
+
+class Thinned(NamedTuple):
+    """Texts of which few are of one class, and weighted texts to test with; y is 1 for it."""
+
+    texts_train: NDArray[Any]
+    y_train: NDArray[Any]
+    texts_test: NDArray[Any]
+    y_test: NDArray[Any]
+    weights: NDArray[np.float64]
+
+
+def thinned(
+    texts: NDArray[Any], labels: NDArray[Any], n_rare: int, most: int, seed: int
+) -> Thinned:
+    """Return some of the texts, of which `n_rare` are of one class.
+
+    The texts to test with are the same for every number up to `most`.
+    """
+    # 1) the class: the smaller or, of many, one of the larger ones
+    names, sizes = np.unique(labels, return_counts=True)
+    by_size = np.argsort(-sizes, kind="stable")
+    many = by_size[sizes[by_size] >= min(LEAST, sizes.max())]
+    rare = names[by_size[-1]] if len(names) == 2 else names[many[seed % len(many)]]
+    # 2) the texts, at random
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(labels))
+    texts, is_rare = texts[order], labels[order] == rare
+    positive, negative = np.flatnonzero(is_rare), np.flatnonzero(~is_rare)
+    n_negative = min(N_TEXTS - n_rare, int(0.75 * len(negative)))
+    train = rng.permutation(np.concatenate([positive[:n_rare], negative[:n_negative]]))
+    # 3) the test
+    tested = [positive[most:], negative[n_negative:][:N_TESTED]]
+    weights = np.repeat(
+        [n_rare / len(tested[0]), n_negative / len(tested[1])], [len(part) for part in tested]
+    )
+    test = np.concatenate(tested)
+    y = is_rare.astype(int)
+    return Thinned(texts[train], y[train], texts[test], y[test], weights)
+
+
+def classifiers() -> dict[str, Callable[[], Any]]:
+    """Return makers of classifiers of texts, by title."""
+
+    def tfidf(last: Any) -> Any:
+        return make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), last)
+
+    return {
+        OURS: text_classifier,
+        COUNTS: lambda: make_pipeline(
+            TokenVectorizer(ngram_range=(1, 2)), ClsAttentionClassifier()
+        ),
+        "TF-IDF, LR(C=10)": lambda: tfidf(LogisticRegression(C=10, max_iter=1000)),
+        "the same, balanced": lambda: tfidf(
+            LogisticRegression(C=10, max_iter=1000, class_weight="balanced")
+        ),
+        "LinearSVC(C=.11), balanced": lambda: tfidf(LinearSVC(C=0.11, class_weight="balanced")),
+        "ComplementNB": lambda: tfidf(ComplementNB()),
+    }
+
+
+def ranking(model: Any, test: Thinned) -> dict[str, float]:
+    """Return how well a fitted classifier ranks texts, and its log loss if it has probabilities."""
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(test.texts_test)
+    else:
+        scores = model.predict_log_proba(test.texts_test)[:, 1]
+    y, weights = test.y_test, test.weights
+    found = {
+        "precision": average_precision_score(y, scores, sample_weight=weights),
+        "auc": roc_auc_score(y, scores),
+        "loss": np.nan,
+    }
+    if hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(test.texts_test)
+        found["loss"] = log_loss(y, probabilities, sample_weight=weights)
+    return found
+
+
+def on_thinned_sets(
+    readers: dict[str, Callable[[], Any]], n_rare: tuple[int, ...], draws: int
+) -> pd.DataFrame:
+    """Return the measures of all classifiers on all draws, one row each."""
+    rows = []
+    for name, read in readers.items():
+        texts, labels = read()
+        for number in n_rare:
+            for seed in range(draws):
+                draw = thinned(texts, labels, number, max(n_rare), seed)
+                for title, make in classifiers().items():
+                    model = make().fit(draw.texts_train, draw.y_train)
+                    where = {"set": name, "rare": number, "classifier": title}
+                    rows.append(where | ranking(model, draw))
+        print(name, file=sys.stderr, flush=True)
+    return pd.DataFrame(rows)
+
+
+def thinned_tables(found: pd.DataFrame) -> Iterator[str]:
+    """Yield the tables of means over sets, and of each set's average precision."""
+    header = ["", *(f"{number} of {N_TEXTS:,}" for number in found["rare"].unique())]
+    titles = {"precision": "average precision", "loss": "log loss", "auc": "ROC AUC"}
+    for measure, title in titles.items():
+        means = found.groupby(["classifier", "rare"], sort=False)[measure].mean().unstack()
+        form = ".4f" if measure == "loss" else ".3f"
+        yield f"Mean {title} of {found['set'].nunique()} sets:"
+        yield pages.table(header, _rows(means, form))
+    means = found.groupby(["classifier", "set"], sort=False)["precision"].mean().unstack()
+    yield "Average precision by set, mean over numbers and draws:"
+    yield pages.table(["", *means.columns], _rows(means, ".3f"))
+    means = found.groupby(["classifier", "set"], sort=False)["auc"].mean().unstack()
+    yield "ROC AUC by set:"
+    yield pages.table(["", *means.columns], _rows(means, ".3f"))
+
+
+def _rows(means: pd.DataFrame, form: str) -> list[list[str]]:
+    """Return the rows of a table of means."""
+    return [
+        [title, *("–" if np.isnan(mean) else format(mean, form) for mean in means.loc[title])]
+        for title in means.index
+    ]
+
+
+def screening(
+    X: Any, y: NDArray[Any], make: Callable[[], Any], seed: int
+) -> tuple[NDArray[np.intp], float]:
+    """Return the records in the order in which they are read, and the seconds of a fit and rank."""
+    rng = np.random.default_rng(seed)
+    read = [int(rng.choice(np.flatnonzero(y == k))) for k in (1, 0)]
+    is_read = np.zeros(len(y), dtype=bool)
+    is_read[read] = True
+    seconds = []
+    while y[read].sum() < y.sum():
+
+        def fit_and_rank() -> NDArray[Any]:
+            return np.asarray(make().fit(X[read], y[read]).decision_function(X))  # noqa: B023
+
+        scores, time_of_step = timed(fit_and_rank, time.perf_counter)
+        seconds.append(time_of_step)
+        order = np.argsort(-scores, kind="stable")
+        found = order[~is_read[order]][:STEP]
+        is_read[found] = True
+        read += found.tolist()
+    return np.array(read), float(np.mean(seconds))
+
+
+def screening_measures(y: NDArray[Any], read: NDArray[np.intp]) -> tuple[float, float]:
+    """Return WSS@95, and the share of the relevant records in the first tenth that was read."""
+    found = np.cumsum(y[read]) / y.sum()
+    n_needed = int(np.argmax(found >= 0.95)) + 1
+    first_tenth = min(len(y) // 10, len(read)) - 1
+    return 0.95 - n_needed / len(y), float(found[first_tenth])
+
+
+def screening_table(texts_and_labels: dict[str, Any], starts: int) -> str:
+    """Return the table of a loop over the records of each set."""
+    rows = []
+    for name, (texts, y) in texts_and_labels.items():
+        counts = TokenVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts)
+        tfidf = TfidfVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts)
+        loops = {
+            COUNTS: (counts, ClsAttentionClassifier),
+            "TF-IDF, LinearSVC(C=.11), balanced": (
+                tfidf,
+                lambda: LinearSVC(C=0.11, class_weight="balanced"),
+            ),
+        }
+        for title, (X, make) in loops.items():
+            results = []
+            for seed in range(starts):
+                read, seconds = screening(X, y, make, seed)
+                results.append([*screening_measures(y, read), 1e3 * seconds])
+            wss, recall, milliseconds = np.mean(results, axis=0)
+            numbers = f"{wss:.3f}", f"{recall:.3f}", f"{milliseconds:.0f}"
+            rows.append([name, title, *numbers])
+    return pages.table(["", "", "WSS@95", "found in a tenth", "ms a step"], rows)
+
+
+def read_records(folder: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return titles with abstracts, and whether records are relevant, of each file."""
+    records = {}
+    for file in sorted(folder.glob("*.csv")):
+        frame = pd.read_csv(file, keep_default_na=False)
+        texts = (frame["title"] + " " + frame["abstract"]).to_numpy(dtype=object)
+        records[file.stem] = texts, frame["included"].to_numpy(dtype=int)
+    return records
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and write the page."""
+    parser = pages.parser("rare", __doc__, "explore")
+    parser.add_argument("--screening", type=Path, metavar="FOLDER", help="folder of records")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--starts", type=int, default=2, help="of each loop")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    topic = load("topic")
+    requests = topic.X_train, topic.y_train
+    parts = []
+    if options.explore or not options.screening:
+        readers, n_rare = {"topic": lambda: requests}, (5, 20)
+        if options.explore:
+            every = sources(options.explore, None)
+            readers, n_rare = {name: every[name] for name in SETS}, RARE
+        found = on_thinned_sets(readers, n_rare, options.draws)
+        parts += ["## Thinned sets", *thinned_tables(found)]
+    records = {"topic": (topic.X_test, (topic.y_test == "returns").astype(int))}
+    if options.screening:
+        records = read_records(options.screening)
+    if options.screening or not options.explore:
+        parts += ["## Screening", screening_table(records, options.starts)]
+    pages.publish(options.output, "One class rare", "rare", *parts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
