@@ -258,7 +258,8 @@ def main(arguments: list[str] | None = None) -> int:
         records = read_records(options.screening)
     if options.screening or not options.explore:
         parts += ["## Screening", screening_table(records, options.starts)]
-    pages.publish(options.output, "One class rare", "rare", *parts)
+    command = f"rare --draws {options.draws} --starts {options.starts}"
+    pages.publish(options.output, "One class rare", command, *parts)
     return 0
 
 
