@@ -101,10 +101,11 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
 
 def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
-    """Return what class weights add to the intercepts, (n_outputs,), by the classes' weights.
+    """Return the offsets of intercepts that stand for class weights, (n_outputs,).
 
-    It is the logarithm of each class's factor, for two classes of their ratio: what multiplies the
-    odds of a class. A class of weight 0 has no documents, and keeps its intercept.
+    `class_weights`, (n_classes,), are the sums of the documents' weights. An offset is the
+    logarithm of the class's factor, for two classes of their ratio: what multiplies the odds of a
+    class. A class of weight 0 has no documents, and keeps its intercept.
     """
     factors = class_factors(class_weight, classes, class_weights)
     logs = np.log(factors, out=np.zeros(len(factors)), where=factors > 0)

@@ -274,7 +274,7 @@ def test_labelled_texts_of_weight_0_are_left_out(texts):
     assert_array_equal(model.predict_proba(MORE), without.predict_proba(MORE))
 
 
-def test_a_rare_class_judges_by_its_weight():
+def test_a_teacher_of_a_rare_class_is_believed():
     every, topics = load_requests(return_X_y=True)
     texts, is_billing = np.array(every), np.array(topics) == "billing"
     rows = np.append(np.flatnonzero(is_billing)[:12], np.flatnonzero(~is_billing)[:150])

@@ -139,7 +139,7 @@ def choose_C(
     # 1) a sample, and its folds
     n_different, sample = documents.sample()
     groups = sample.near_groups
-    n_different = round(n_different * count_distinct(groups) / count_distinct(sample.groups))
+    n_different = round(n_different * _count_distinct(groups) / _count_distinct(sample.groups))
     n_telling = _count_telling(sample, groups, n_different)
     says_enough = n_telling >= LEAST_TELLING or len(scales) > 1
     if n_different < 2 * N_FOLDS or not says_enough:
@@ -162,7 +162,7 @@ def choose_C(
     averaged = choice  # of one
     if len(choices) > 1:
         is_held_out = folds < n_used
-        n_held_out = count_distinct(groups[is_held_out])
+        n_held_out = _count_distinct(groups[is_held_out])
         averaged = _averaged(choices, n_held_out, C)
     if C is not None or attention_C is not None:
         return averaged
@@ -176,7 +176,7 @@ def choose_C(
     return averaged if best_candidate is choice else best_candidate
 
 
-def count_distinct(numbers: Numbers) -> int:
+def _count_distinct(numbers: Numbers) -> int:
     """Return the number of different numbers."""
     return len(np.unique(numbers))
 
