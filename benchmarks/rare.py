@@ -1,6 +1,6 @@
-"""One class rare, and ranking with few labels.
+"""Thin evidence: one class rare, ranking with few labels, words that are spelled otherwise.
 
-``python -m benchmarks.rare [--explore FOLDER] [--screening FOLDER] [--draws 5]``
+``python -m benchmarks.rare [--explore FOLDER] [--screening FOLDER] [--languages FOLDER]``
 
 *Thinned sets*: training texts of the exploration sets with 1, 2, 5, 20 or 80 of one class among
 3,000 (of sets with many classes another class in each draw). The other texts are for testing,
@@ -11,15 +11,21 @@ ASReview thesis (GerbrichFerdinands/asreview-thesis, `datasets/sim_datasets`). O
 irrelevant record are known; then ten records a step are read, those that a classifier ranks first.
 WSS@95 is the share of records that need not be read to find 95 % of the relevant ones, less .05.
 
+*Words spelled otherwise*: 30 training texts a class, as they are; misspelled (six of ten words have
+two letters swapped, or one left out, doubled or replaced); and joined (half of all spaces are left
+out). In several languages: headlines of LANGUAGE/train.tsv with the columns headline and category,
+such as the public ones of MasakhaNews (masakhane-io/masakhane-news, `data`), 600 a language.
+
 Without folders the texts are generated requests.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,16 +43,22 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.text import TokenVectorizer
 
 from . import pages
-from .models import OURS, text_classifier
+from .models import OURS, quality, text_classifier
 from .problems import load, sources
 from .processes import timed
 
+PARTS = "thinned", "screening", "words"
 SETS = "sst2", "subj", "mr", "sms", "agnews", "20news", "banking77", "trecfine"
 RARE = 1, 2, 5, 20, 80
 N_TEXTS = 3_000
 N_TESTED = 3_000  # texts of the other classes
 LEAST = 120  # texts of a class that is made rare
 STEP = 10  # records that are read at a time
+FEW_SETS = "trec", "agnews", "banking77", "subj", "mr"
+FEW = 30  # training texts of a class
+FEW_CLASSES = 8
+FEW_TESTED = 1_000
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 COUNTS = "ClsAttentionClassifier() on counts"
 
 
@@ -235,31 +247,132 @@ def read_records(folder: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     return records
 
 
+def misspelled(text: str, random_state: random.Random) -> str:
+    """Return a text with a typing error in six of ten words that have three letters or more."""
+    words = text.split(" ")
+    for i, word in enumerate(words):
+        if len(word) > 2 and random_state.random() < 0.6:
+            at = random_state.randrange(len(word) - 1)
+            before, letter, after = word[:at], word[at], word[at + 1 :]
+            errors = [
+                before + after[0] + letter + after[1:],
+                before + after,
+                before + 2 * letter + after,
+                before + random_state.choice(LETTERS) + after,
+            ]
+            words[i] = random_state.choice(errors)
+    return " ".join(words)
+
+
+def joined(text: str, random_state: random.Random) -> str:
+    """Return a text without half of its spaces."""
+    first, *others = text.split(" ")
+    return first + "".join(random_state.choice(["", " "]) + word for word in others)
+
+
+def few_texts(
+    readers: dict[str, Callable[[], Any]], languages: Path | None
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield names of sets, their texts, as they are and spelled otherwise, and their labels.
+
+    The sets have at most eight classes.
+    """
+    for name, read in readers.items():
+        texts, labels = read()
+        some = np.isin(labels, np.unique(labels)[:FEW_CLASSES])
+        texts, labels = texts[some], labels[some]
+        yield name, texts, labels
+        for change in misspelled, joined:
+            random_state = random.Random(0)
+            changed = [change(text, random_state) for text in texts]
+            yield f"{name}, {change.__name__}", np.array(changed, dtype=object), labels
+    if languages:
+        yield "several languages", *read_languages(languages)
+
+
+def read_languages(folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return headlines in several languages, and their topics."""
+    frames = []
+    for file in sorted(folder.glob("*/train.tsv")):
+        frame = pd.read_csv(file, sep="\t", dtype=str, keep_default_na=False)
+        frames.append(frame.sample(min(len(frame), 600), random_state=0))
+    frame = pd.concat(frames)
+    return frame["headline"].to_numpy(dtype=object), frame["category"].to_numpy(dtype=object)
+
+
+def few_of_each_class(labels: NDArray[Any], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows to train on, some of each class, and others to test on."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    train = np.concatenate([order[labels[order] == label][:FEW] for label in np.unique(labels)])
+    return train, order[~np.isin(order, train)][:FEW_TESTED]
+
+
+def words_table(sets: Iterable[tuple[str, Any, Any]], draws: int) -> str:
+    """Return the table of classifiers by words and by characters, of few texts of each set."""
+
+    def by_tfidf(**options: Any) -> Any:
+        return make_pipeline(TfidfVectorizer(**options), LogisticRegression(C=10, max_iter=1000))
+
+    makers = {
+        OURS: text_classifier,
+        "LR(C=10), TF-IDF of characters (2, 5)": lambda: by_tfidf(
+            analyzer="char_wb", ngram_range=(2, 5)
+        ),
+        "LR(C=10), TF-IDF of words (1, 2)": lambda: by_tfidf(ngram_range=(1, 2)),
+    }
+    rows = []
+    for name, texts, labels in sets:
+        row = [name]
+        for make in makers.values():
+            results = []
+            for seed in range(draws):
+                train, test = few_of_each_class(labels, seed)
+                model = make().fit(texts[train], labels[train])
+                found = quality(model, texts[test], labels[test])
+                results.append([found["accuracy"], found["log_loss"]])
+            row.append("{:.3f} {:.3f}".format(*np.mean(results, axis=0)))
+        rows.append(row)
+        print(name, file=sys.stderr, flush=True)
+    return pages.table(["", *makers], rows)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write the page."""
     parser = pages.parser("rare", __doc__, "explore")
     parser.add_argument("--screening", type=Path, metavar="FOLDER", help="folder of records")
+    parser.add_argument("--languages", type=Path, metavar="FOLDER", help="folder of headlines")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--starts", type=int, default=2, help="of each loop")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     topic = load("topic")
-    requests = topic.X_train, topic.y_train
-    parts = []
-    if options.explore or not options.screening:
-        readers, n_rare = {"topic": lambda: requests}, (5, 20)
-        if options.explore:
-            every = sources(options.explore, None)
-            readers, n_rare = {name: every[name] for name in SETS}, RARE
-        found = on_thinned_sets(readers, n_rare, options.draws)
-        parts += ["## Thinned sets", *thinned_tables(found)]
+    readers: dict[str, Any] = {"topic": lambda: (topic.X_train, topic.y_train)}
+    sets = few_sets = list(readers)
+    n_rare: tuple[int, ...] = (5, 20)
     records = {"topic": (topic.X_test, (topic.y_test == "returns").astype(int))}
+    if options.explore:
+        readers = sources(options.explore, None)
+        sets, few_sets, n_rare = list(SETS), list(FEW_SETS), RARE
     if options.screening:
         records = read_records(options.screening)
-    if options.screening or not options.explore:
+    parts = []
+    if "thinned" in options.parts:
+        found = on_thinned_sets({name: readers[name] for name in sets}, n_rare, options.draws)
+        parts += ["## Thinned sets", *thinned_tables(found)]
+    if "screening" in options.parts:
         parts += ["## Screening", screening_table(records, options.starts)]
-    command = f"rare --draws {options.draws} --starts {options.starts}"
-    pages.publish(options.output, "One class rare", command, *parts)
+    if "words" in options.parts:
+        few = few_texts({name: readers[name] for name in few_sets}, options.languages)
+        parts += [
+            "## Words spelled otherwise",
+            f"Accuracy and log loss, {FEW} training texts a class, mean over draws.",
+            words_table(few, options.draws),
+        ]
+    command = (
+        f"rare --draws {options.draws} --starts {options.starts} --parts {' '.join(options.parts)}"
+    )
+    pages.publish(options.output, "Thin evidence", command, *parts)
     return 0
 
 

@@ -68,7 +68,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Weights of the classes, by which the odds of each class are multiplied: those of
         :class:`~sklearn.linear_model.LogisticRegression`, but after training, which does not take
         one document of a rare class for hundreds. "balanced" predicts as if all classes were
-        equally frequent. Documents of a class of weight 0 are left out.
+        equally frequent. A class of weight 0 is never predicted.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float or "auto", default="auto"

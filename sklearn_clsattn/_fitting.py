@@ -23,6 +23,7 @@ Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
 _LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
+_LEAST_FACTOR = 1e-30  # of a class's odds
 
 
 def all_or_nothing(
@@ -60,8 +61,8 @@ def prepared(
 
     They have damped counts where `damps_counts`, in the unit of their mean or, of a later batch,
     `entry_scale`. The first batch needs two classes. Class weights multiply the weights of
-    documents, or, unless `weighs_documents`, only those of 0 do: others are for the intercepts
-    (:func:`class_offsets`). Single precision is for what it holds exactly.
+    documents, unless they are for the intercepts (:func:`class_offsets`). Single precision is for
+    what it holds exactly.
     """
     # 1) class weights
     if documents.targets.multilabel and class_weight is not None:
@@ -72,9 +73,7 @@ def prepared(
         factors = class_factors(class_weight, classes, class_weights)
         if is_first:
             check_two_classes(classes, class_weights * factors)
-        if not weighs_documents:
-            factors = (factors > 0).astype(np.float64)
-        if not (factors == 1).all():
+        if weighs_documents and not (factors == 1).all():
             documents = documents.with_class_factors(factors)
     # 2) the precision of the entries
     is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
@@ -105,10 +104,10 @@ def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
     `class_weights`, (n_classes,), are the sums of the documents' weights. An offset is the
     logarithm of the class's factor, for two classes of their ratio: what multiplies the odds of a
-    class. A class of weight 0 has no documents, and keeps its intercept.
+    class. That of weight 0 is tiny, so that logarithms of probabilities are finite.
     """
     factors = class_factors(class_weight, classes, class_weights)
-    logs = np.log(factors, out=np.zeros(len(factors)), where=factors > 0)
+    logs = np.log(factors.clip(_LEAST_FACTOR))
     return logs[1:] - logs[:1] if len(logs) == 2 else logs
 
 
