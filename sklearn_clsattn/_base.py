@@ -20,7 +20,7 @@ from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._pickling import SavedMixin
 from ._types import Array, Numbers
-from ._validation import validated, validated_bags
+from ._validation import checked_groups, validated, validated_bags
 from .training.forward import FittedAttention, VectorEmbeddings, log_probabilities, probabilities
 from .training.threads import thread_pool
 
@@ -73,7 +73,9 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         self._fit_in_memory(X, y, sample_weight)
         return self
 
-    def _fit_in_memory(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> None:
+    def _fit_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any = None, **more: Any
+    ) -> None:
         """Fit on documents in memory; `more` is passed to `_train`."""
         from .training.documents import Documents
         from .training.products import resolve_device
@@ -81,8 +83,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         device = resolve_device(self.device)
         with fit_task(self, X, y, sample_weight, self.max_iter) as task:
             parts = validated(self, X, y, sample_weight, columns=self._accepts_columns)
+            given_groups = checked_groups(parts[-1], groups)
             with thread_pool():
-                self._fit_documents(Documents(*parts), device, task, **more)
+                documents = Documents(*parts, given_groups=given_groups)
+                self._fit_documents(documents, device, task, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -16,6 +15,7 @@ from ._bags import Bags, TokenVectors
 from ._base import BaseAttentionClassifier
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
+from ._types import Array
 from ._validation import checked_weights, targets_of_batch, validated_bags
 from .training.threads import thread_pool
 
@@ -65,10 +65,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         How values are scaled and where attention starts: by the tokens' log-odds between the
         classes (as in NB-SVM [2]_), or the same for all tokens.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, by which the odds of each class are multiplied: those of
-        :class:`~sklearn.linear_model.LogisticRegression`, but after training, which does not take
-        one document of a rare class for hundreds. "balanced" predicts as if all classes were
-        equally frequent. A class of weight 0 is never predicted.
+        Weights of the classes. As in :class:`~sklearn.linear_model.LogisticRegression`, but they
+        change the intercepts after training, not the documents' weights in it: the odds of any two
+        classes are multiplied by the ratio of their weights. "balanced" predicts as if all classes
+        were equally frequent. A class of weight 0 is never predicted.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float or "auto", default="auto"
@@ -119,8 +119,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     C_, attention_C_ : float
         The values of `C` and `attention_C` used.
     Cs_ : ndarray of shape (n_Cs,)
-        With ``C="auto"``, the values tried, ascending; empty if there are fewer than eight
-        different documents.
+        With ``C="auto"``, the values tried, ascending; empty if fewer than 100 documents count
+        (`docs/mathematics.md`), and C is guessed.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Negative mean log loss on the held-out documents, for each fold and value.
     token_vectors_scale_ : float
@@ -237,6 +237,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         token_vectors: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the classifier.
 
@@ -257,6 +259,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             :class:`~sklearn_clsattn.text.WordVectors`. Tokens with similar vectors share what is
             learned, and a token that occurs in no document gets its value from its vector. Only
             directions matter; a row of zeros means no vector.
+        groups : array-like of shape (n_documents,), default=None
+            What documents belong to, such as their author, patient or thread. Documents of one
+            group are not evidence for each other: the choice of C and the prior mean hold them out
+            together.
 
         Returns
         -------
@@ -276,7 +282,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         vectors = X.vectors if isinstance(X, Bags) else None
         if token_vectors is not None:
             vectors = checked_vectors(token_vectors)
-        self._fit_in_memory(X, y, sample_weight, vectors=vectors)
+        self._fit_in_memory(X, y, sample_weight, groups, vectors=vectors)
         return self
 
     @available_if(_learns_from_batches)
@@ -364,10 +370,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 is_first=False,
                 weighs_documents=self._weighs_documents,
             )
+            offsets = self._class_offsets(batch)
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
-            result = self._with_class_weight(result, batch)
+            result = result.with_offsets(offsets)
         check_finite(result)
         # 3) the model and the new memory
         self._store(
@@ -394,18 +401,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected one row per token, zeros for a token without a vector."
             )
         log = partial(print, flush=True) if self.verbose else None
+        offsets = self._class_offsets(documents)
         result = fit_attention(documents, log=log, **options, **self._settings())
-        return self._with_class_weight(result, documents)
+        return result.with_offsets(offsets)
 
-    def _with_class_weight(self, result: FitResult, documents: Documents) -> FitResult:
-        """Return the result of a fit with the intercepts that class weights ask for."""
-        if documents.targets.multilabel:
-            return result
-        offsets = class_offsets(
-            self.class_weight, documents.targets.classes, documents.class_weights()
-        )
-        intercept = result.model.intercept + offsets
-        return replace(result, model=replace(result.model, intercept=intercept))
+    def _class_offsets(self, documents: Documents) -> Array:
+        """Return what class weights add to the intercepts, (n_outputs,)."""
+        classes = documents.targets.classes
+        return class_offsets(self.class_weight, classes, documents.class_weights())
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters, None for what training chooses."""

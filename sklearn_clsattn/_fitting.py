@@ -65,16 +65,16 @@ def prepared(
     what it holds exactly.
     """
     # 1) class weights
-    if documents.targets.multilabel and class_weight is not None:
-        raise ValueError("class_weight is for one label per document: use sample_weight.")
-    if not documents.targets.multilabel:
+    if documents.targets.multilabel:
+        if class_weight is not None:
+            raise ValueError("class_weight is for one label per document: use sample_weight.")
+    else:
         classes = documents.targets.classes
-        class_weights = documents.class_weights()
-        factors = class_factors(class_weight, classes, class_weights)
-        if is_first:
-            check_two_classes(classes, class_weights * factors)
-        if weighs_documents and not (factors == 1).all():
+        if weighs_documents and class_weight is not None:
+            factors = class_factors(class_weight, classes, documents.class_weights())
             documents = documents.with_class_factors(factors)
+        if is_first:
+            check_two_classes(classes, documents.class_weights())
     # 2) the precision of the entries
     is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
     largest = documents.largest_entry
@@ -91,8 +91,6 @@ def prepared(
 
 def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
     """Return every class's factor (n_classes,) by `class_weight`, from the classes' weights."""
-    if class_weight is None:
-        return np.ones(len(classes))
     if class_weight == "balanced":  # equal weights of the classes that have documents
         mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
         return safe_divide(mean, class_weights)
@@ -100,12 +98,14 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
 
 def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
-    """Return the offsets of intercepts that stand for class weights, (n_outputs,).
+    """Return the offsets of intercepts that stand for class weights, (n_outputs,), or 0.
 
     `class_weights`, (n_classes,), are the sums of the documents' weights. An offset is the
     logarithm of the class's factor, for two classes of their ratio: what multiplies the odds of a
     class. That of weight 0 is tiny, so that logarithms of probabilities are finite.
     """
+    if class_weight is None:
+        return np.zeros(1)
     factors = class_factors(class_weight, classes, class_weights)
     logs = np.log(factors.clip(_LEAST_FACTOR))
     return logs[1:] - logs[:1] if len(logs) == 2 else logs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -19,6 +19,7 @@ from ._pickling import SavedMixin
 from ._sklearn import Interval, StrOptions
 from ._types import Array
 from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
+from .text._stop_words import StopWord
 from .text._teacher import learn_from_teachers
 from .text._tokens import checked_texts
 from .text._word_vectors import WordVectors
@@ -41,9 +42,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         Inverse strength of the penalty on attention scores. With large values (1 or more),
         attention selects sharply. "auto" chooses it together with `C`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, by which the odds of each class are multiplied after training, as in
-        :class:`~sklearn_clsattn.ClsAttentionClassifier`. "balanced" predicts as if all classes were
-        equally frequent.
+        Weights of the classes, by whose ratio the odds of any two are multiplied after training, as
+        in :class:`~sklearn_clsattn.ClsAttentionClassifier`. "balanced" predicts as if all classes
+        were equally frequent.
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         The smallest and largest number of words in an n-gram.
     min_df : int, float or "auto", default="auto"
@@ -57,6 +58,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         numbers and single signs are tokens, in any script.
     lowercase : bool, default=True
         Whether to ignore case.
+    stop_words : list, tuple or set, default=None
+        Words, and compiled patterns of whole words, that the model must not use. With the default
+        tokens, it predicts the same for a text as for the text without them.
     context : bool, default=True
         Whether the weight of a word depends on its position and on the word before it.
     word_vectors : WordVectors or None, default=None
@@ -116,6 +120,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         "characters": ContextVectorizer._parameter_constraints["characters"],
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
+        "stop_words": ContextVectorizer._parameter_constraints["stop_words"],
         "context": ["boolean"],
         "word_vectors": [WordVectors, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -138,6 +143,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         characters: tuple[int, int] | None = (2, 5),
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
+        stop_words: Collection[StopWord] | None = None,
         context: bool = True,
         word_vectors: WordVectors | None = None,
         max_iter: int = 300,
@@ -153,6 +159,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         self.characters = characters
         self.tokenizer = tokenizer
         self.lowercase = lowercase
+        self.stop_words = stop_words
         self.context = context
         self.word_vectors = word_vectors
         self.max_iter = max_iter
@@ -169,6 +176,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         *,
         unlabeled: Iterable[str] | None = None,
         teacher: Any = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the vectorizer and the classifier.
 
@@ -199,6 +207,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             :class:`~sklearn_clsattn.text.Keywords` to all texts. Several teachers become one, the
             mean of those who answer. The loss of labelled texts that are held out decides how much
             each is believed, and whether teachers help at all. X and y may be empty.
+        groups : array-like of shape (n_texts,), default=None
+            What texts belong to, such as their author, patient or thread. Texts of one group are
+            not evidence for each other: wherever texts are held out, they are held out together.
 
         Returns
         -------
@@ -225,7 +236,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
             classifier.set_params(class_weight=None)
             lesson = learn_from_teachers(
-                vectorizer, classifier, X, y, sample_weight, unlabeled, teacher
+                vectorizer, classifier, X, y, sample_weight, unlabeled, teacher, groups
             )
             add_class_weight(lesson.classifier, self.class_weight, lesson.class_weights)
             self.teacher_weights_ = lesson.weights
@@ -237,8 +248,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             return self
         # 2) without
         with fit_task_with_part(self, classifier, X, y):
-            bags = fit_bags(vectorizer, X, y, sample_weight=sample_weight, unlabeled=unlabeled)
-            classifier.fit(bags, y, sample_weight)
+            given = {"sample_weight": sample_weight, "groups": groups}
+            bags = fit_bags(vectorizer, X, y, unlabeled=unlabeled, **given)
+            classifier.fit(bags, y, **given)
             self.vectorizer_ = vectorizer
             self.classifier_ = classifier
         return self
@@ -402,6 +414,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             characters=self.characters,
             tokenizer=self.tokenizer,
             lowercase=self.lowercase,
+            stop_words=self.stop_words,
             context=self.context,
             word_vectors=self.word_vectors,
         )

@@ -12,6 +12,7 @@ from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
     check_non_negative,
+    column_or_1d,
     validate_data,
 )
 
@@ -97,6 +98,16 @@ def checked_weights(X: Any, sample_weight: ArrayLike | None) -> Array:
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     return weights
+
+
+def checked_groups(X: Any, groups: ArrayLike | None) -> Numbers | None:
+    """Return the number of each document's group, None without groups."""
+    if groups is None:
+        return None
+    labels = check_array(groups, input_name="groups", ensure_2d=False, dtype=None)
+    labels = column_or_1d(labels)
+    check_consistent_length(X, labels)
+    return np.asarray(np.unique(labels, return_inverse=True)[1])
 
 
 def has_columns(y: Any) -> bool:

@@ -423,7 +423,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return sorted(["client", "vectorizer", *ClsAttentionClassifier._get_param_names()])
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:  # type: ignore[override]
         """Fit the classifier.
 
         Parameters

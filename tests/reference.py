@@ -116,24 +116,25 @@ def counts(seed, n_documents=12, n_tokens=9, mean=0.7, *, empty=True):
     return sp.csr_matrix(X)
 
 
-def slow_log_odds(X, codes, weights, n_classes, document=None):
-    """Return log-odds of all tokens without a document and its copies, (1 or K, n_tokens)."""
+def slow_log_odds(X, codes, weights, n_classes, document=None, left_out=None):
+    """Return log-odds of all tokens without a document and its copies, or without those left out.
+
+    They are (1 or K, n_tokens).
+    """
     dense = X.toarray()
-    same = np.zeros(len(dense), dtype=bool)
+    same = np.zeros(len(dense), dtype=bool) if left_out is None else left_out
     if document is not None and weights[document] > 0:
         same = (dense == dense[document]).all(axis=1)
     shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
     unit = (weights @ (dense > 0).sum(axis=1)) / weights.sum()
+    has_tokens = weights * (dense.sum(axis=1) > 0)
     odds = np.empty((n_classes, dense.shape[1]))
     for k in range(n_classes):
-        prior = weights[codes == k].sum() / weights.sum()
-        totals, kept_totals = [], []
+        prior = has_tokens[codes == k].sum() / has_tokens.sum()
+        totals = []
         for is_in, share in ((codes == k, prior), (codes != k, 1 - prior)):
             frequencies = weights @ shares * unit / weights.sum()
             pseudo = (SMOOTHING + BACKGROUND * frequencies) * share / min(prior, 1 - prior)
-            totals.append(is_in * weights @ shares * unit + pseudo)
-            kept_totals.append(is_in * weights * ~same @ shares * unit + pseudo)
-        seen = weights @ shares > 0
-        constant = np.log(totals[0][seen].sum() / totals[1][seen].sum())
-        odds[k] = np.log(kept_totals[0] / kept_totals[1]) - constant
+            totals.append(is_in * weights * ~same @ shares * unit + pseudo)
+        odds[k] = np.log(totals[0] / totals[1]) - np.log(prior / (1 - prior))
     return odds[1:] if n_classes == 2 else odds

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._depends_on import depends_on
     from ._explain import explain
     from ._label_issues import label_issues
     from ._report import report
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Explanation",
     "TokenImportanceDisplay",
+    "depends_on",
     "explain",
     "label_issues",
     "report",
@@ -21,6 +23,7 @@ __all__ = [
 _HOME = {
     "Explanation": ".explanation",
     "TokenImportanceDisplay": ".displays",
+    "depends_on": "._depends_on",
     "explain": "._explain",
     "label_issues": "._label_issues",
     "report": "._report",

@@ -130,7 +130,8 @@ def _joined(before: str, after: str) -> str:
     space_before = before[len(left) :]
     space_after = after[: len(after) - len(right)]
     if not right:  # before another deletion, or at the end
-        return before if space_before else left + after
+        is_longer_break = "\n" in space_after and "\n" not in space_before
+        return before if space_before and not is_longer_break else left + after
     if "\n" in space_before + space_after:
         space = space_before if "\n" in space_before else space_after
     elif right[0] in _CLOSING and not space_after:

@@ -197,7 +197,8 @@ def _append_segments(shown: Text, view: View, segments: Iterable[Segment], *, co
         if segment.tokens and not is_blank:
             shown.append_text(_marked(view, written, segment.contribution, color=color))
         else:
-            shown.append(written, "" if is_blank else "dim")
+            style = "dim strike" if segment.is_ignored else "dim"
+            shown.append(written, "" if is_blank else style)
 
 
 def _marked(view: View, written: str, added: float, *, color: bool) -> Text:

@@ -7,7 +7,7 @@ preprocessed text are mapped back character by character: a dropped accent chang
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,12 +42,14 @@ class LocatedText:
     """A text, its words as a vectorizer reads them, and where the document's tokens occur.
 
     The shares of a token's occurrences sum to 1; they are equal unless the vectorizer weights
-    occurrences. Without known positions there are neither words nor occurrences.
+    occurrences. Without known positions there are neither words nor occurrences. The words that the
+    vectorizer leaves out are `ignored`.
     """
 
     text: str
     words: tuple[Span, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
+    ignored: tuple[Span, ...] = ()
 
     def token_spans(self) -> dict[int, list[Span]]:
         """Return the spans of the words of each token that occurs, in order."""
@@ -73,6 +75,7 @@ class Segment(NamedTuple):
     tokens: tuple[int, ...] = ()  # numbers of the document's tokens
     contribution: float = 0.0  # its share of the tokens' contributions
     attention: float = 0.0
+    is_ignored: bool = False  # a stop word
 
 
 class Passage(NamedTuple):
@@ -84,7 +87,7 @@ class Passage(NamedTuple):
 
 def locate(vectorizer: Any, text: str, tokens: Sequence[str]) -> LocatedText:
     """Return a text with the occurrences of tokens in it, as a vectorizer reads it."""
-    words, terms = read_terms(vectorizer, text)
+    words, terms, ignored = read_terms(vectorizer, text)
     numbers = {token: number for number, token in enumerate(tokens)}
     # 1) What all occurrences of each token count.
     totals: dict[str, float] = defaultdict(float)
@@ -96,28 +99,39 @@ def locate(vectorizer: Any, text: str, tokens: Sequence[str]) -> LocatedText:
         if name in numbers:
             share = weight / totals[name]
             occurrences.append(Occurrence(numbers[name], first_word, n_words, share))
-    return LocatedText(text, words, tuple(occurrences))
+    return LocatedText(text, words, tuple(occurrences), ignored)
 
 
-def read_terms(vectorizer: Any, text: str) -> tuple[tuple[Span, ...], list[_Term]]:
-    """Return the words of a text, and the terms that a vectorizer counts; none if unknown."""
+def read_terms(
+    vectorizer: Any, text: str
+) -> tuple[tuple[Span, ...], list[_Term], tuple[Span, ...]]:
+    """Return the words of a text, the terms that a vectorizer counts, and words that it ignores.
+
+    There are none if they are unknown.
+    """
+    ignored = np.empty((0, 2), dtype=np.intp)
     if isinstance(vectorizer, ContextVectorizer):
-        words, terms = _terms_in_context(vectorizer, text)
+        words, terms, ignored = _terms_in_context(vectorizer, text)
     elif isinstance(vectorizer, CountVectorizer) and _reads_words(vectorizer):
         words, terms = _counted_terms(vectorizer, text)
     else:
         words, terms = np.empty((0, 2), dtype=np.intp), []
-    whole = whole_clusters(text, words)
-    return tuple(map(tuple, whole.tolist())), terms
+    return _spans(text, words), terms, _spans(text, ignored)
+
+
+def _spans(text: str, words: NDArray[np.intp]) -> tuple[Span, ...]:
+    """Return words, (n_words, 2), as spans of whole grapheme clusters."""
+    return tuple(map(tuple, whole_clusters(text, words).tolist()))
 
 
 def _terms_in_context(
     vectorizer: ContextVectorizer, text: str
-) -> tuple[NDArray[np.intp], list[_Term]]:
-    """Return the words and terms of a text; none if the text does not have its tokens."""
+) -> tuple[NDArray[np.intp], list[_Term], NDArray[np.intp]]:
+    """Return the words, terms and stop words of a text; none if it does not have its tokens."""
     occurrences = vectorizer.occurrences(text)
-    if (occurrences.words < 0).any():
-        return np.empty((0, 2), dtype=np.intp), []
+    if (occurrences.words < 0).any() or (occurrences.ignored < 0).any():
+        nothing = np.empty((0, 2), dtype=np.intp)
+        return nothing, [], nothing
     terms = []
     for name, first_word, weight in zip(
         occurrences.terms.tolist(),
@@ -126,7 +140,7 @@ def _terms_in_context(
         strict=True,
     ):
         terms.append(_Term(name, first_word, name.count(" ") + 1, weight))
-    return occurrences.words, terms
+    return occurrences.words, terms, occurrences.ignored
 
 
 def _reads_words(vectorizer: CountVectorizer) -> bool:
@@ -199,8 +213,7 @@ def cut(located: LocatedText, contributions: Array, attention: Array) -> list[Se
     text = located.text
     end = 0
     for word, (start, stop) in enumerate(located.words):
-        if start > end:
-            segments.append(Segment(text[end:start]))
+        segments += _between(located, end, start)
         tokens = tokens_of_words[word]
         if start < end:
             before = segments.pop()
@@ -211,9 +224,19 @@ def cut(located: LocatedText, contributions: Array, attention: Array) -> list[Se
         end = max(end, stop)
         members = tuple(sorted(tokens))
         segments.append(Segment(text[start:end], members, added[word], attended[word]))
-    if end < len(text):
-        segments.append(Segment(text[end:]))
-    return segments
+    return segments + _between(located, end, len(text))
+
+
+def _between(located: LocatedText, start: int, stop: int) -> list[Segment]:
+    """Return a part of a text without words as segments: its ignored words, and the others."""
+    segments = []
+    ignored = located.ignored
+    for first, last in ignored[bisect_left(ignored, (start, 0)) : bisect_left(ignored, (stop, 0))]:
+        segments.append(Segment(located.text[start:first]))
+        segments.append(Segment(located.text[first:last], is_ignored=True))
+        start = last
+    segments.append(Segment(located.text[start:stop]))
+    return [segment for segment in segments if segment.text]
 
 
 def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]:

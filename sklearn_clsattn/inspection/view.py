@@ -114,11 +114,13 @@ class View:
         self.text: str | None = None
         self.segments: list[Segment] = []
         self.has_ngrams = False
+        self.has_ignored = False
         placed: set[int] = set()
         located = document.located_text
         if located is not None:
             contributions = difference(document.contributions, k, j)
             self.text = located.text
+            self.has_ignored = len(located.ignored) > 0
             self.segments = cut(located, contributions, document.attention)
             for occurrence in located.occurrences:
                 placed.add(occurrence.token)
@@ -246,6 +248,8 @@ class View:
                 tokens = [self.tokens[at] for at in segment.tokens]
                 tokens.sort(key=lambda token: -abs(token.contribution))
                 element = f"<span {self.mark(segment, tokens, by)}>{element}</span>"
+            elif segment.is_ignored:
+                element = f"<s>{element}</s>"
             elements.append(element)
         return Markup("".join(elements))
 

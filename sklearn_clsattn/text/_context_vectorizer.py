@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from numbers import Integral, Real
@@ -23,8 +23,14 @@ from .._matrices import as_configured, sums_by_entry
 from .._pickling import SavedMixin
 from .._sklearn import Interval, Options, RealNotInt, StrOptions
 from .._targets import Targets
-from .._types import Integers
-from .._validation import checked_weights, has_columns, targets_of_columns, targets_of_labels
+from .._types import Integers, Numbers
+from .._validation import (
+    checked_groups,
+    checked_weights,
+    has_columns,
+    targets_of_columns,
+    targets_of_labels,
+)
 from ..training.threads import in_background, stream_in_threads, thread_pool
 from ._characters import frequent_characters
 from ._gate_positions import (
@@ -44,6 +50,7 @@ from ._ngrams import (
     stack_rows,
 )
 from ._normalization import Form, aligned, normalized_texts
+from ._stop_words import StopWord, StopWords, checked_stop_words
 from ._tokens import (
     NO_IDS,
     PATTERNS,
@@ -88,7 +95,10 @@ _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, cl
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The occurrences of words and word n-grams in a text, (n_occurrences,), and its words."""
+    """The occurrences of words and word n-grams in a text, (n_occurrences,), and its words.
+
+    Stop words are no words of the text.
+    """
 
     terms: NDArray[np.object_]  # the word or word n-gram of each
     starts: NDArray[np.intp]  # each is text[start:stop]
@@ -96,6 +106,7 @@ class Occurrences:
     weights: NDArray[np.float64]
     first_words: NDArray[np.intp]  # the row of each one's first word
     words: NDArray[np.intp]  # (n_words, 2): starts and stops of words, including unknown ones
+    ignored: NDArray[np.intp]  # (n_ignored, 2): those of stop words
 
 
 class _UnitsOfLength(NamedTuple):
@@ -146,6 +157,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
     lowercase : bool, default=True
         Whether to ignore case, by case folding: ß becomes ss. Without `normalize`, texts are
         converted to lower case.
+    stop_words : list, tuple or set, default=None
+        Words, and compiled patterns of whole words, that are left out of every text before anything
+        is counted: a text has the same bag as without them. A word is one token: ``"linux"`` does
+        not match ``linux's``, but ``re.compile("linux('s)?")`` does both.
     normalize : {"NFKC", "NFC", None}, default="NFKC"
         Unicode normalization form of the texts, so that texts that look the same are the same.
         "NFKC" also replaces ligatures, full-width and styled letters, and numbers such as ² and ½,
@@ -236,6 +251,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         "token_pattern": [str],
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
+        "stop_words": [list, tuple, set, frozenset, None],
         "normalize": [StrOptions({"NFKC", "NFC"}), None],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
@@ -255,6 +271,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         token_pattern: str = WORDS_AND_PUNCTUATION,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
+        stop_words: Collection[StopWord] | None = None,
         normalize: Form = "NFKC",
         characters: tuple[int, int] | None = (2, 5),
         character_min_df: float | Literal["auto"] = "auto",
@@ -269,6 +286,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.token_pattern = token_pattern
         self.tokenizer = tokenizer
         self.lowercase = lowercase
+        self.stop_words = stop_words
         self.normalize = normalize
         self.characters = characters
         self.character_min_df = character_min_df
@@ -285,6 +303,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         sample_weight: ArrayLike | None = None,
         *,
         unlabeled: Iterable[str] | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the features, and the gates of their occurrences.
 
@@ -302,6 +321,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Word vectors (:class:`WordVectors`) are
             learned from all texts together, in addition to `word_vectors` if these are fitted.
+        groups : array-like of shape (n_documents,), default=None
+            What texts belong to, such as their author or thread. Gates are learned from the
+            predictions of each document by the other groups.
 
         Returns
         -------
@@ -309,7 +331,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             Fitted vectorizer.
         """
         with fit_task(self, raw_documents, y, sample_weight):
-            self._learn(raw_documents, y, sample_weight, unlabeled)
+            self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         return self
 
     @all_or_nothing
@@ -320,12 +342,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
         sample_weight: ArrayLike | None = None,
         *,
         unlabeled: Iterable[str] | None = None,
+        groups: ArrayLike | None = None,
     ) -> Any:
         """Learn features and gates, and return the bags of the documents.
 
         Parameters
         ----------
-        raw_documents, y, sample_weight, unlabeled
+        raw_documents, y, sample_weight, unlabeled, groups
             As in :meth:`fit`.
 
         Returns
@@ -334,7 +357,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             As in :meth:`transform`.
         """
         with fit_task(self, raw_documents, y, sample_weight):
-            words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
+            words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         if self.word_vectors_ is not None:
             warnings.warn(
                 "The matrix does not have the word vectors: use a TextClassifier, or pass "
@@ -345,17 +368,22 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     @all_or_nothing
     def _fit_bags(
-        self, raw_documents: Any, y: Any = None, sample_weight: Any = None, unlabeled: Any = None
+        self,
+        raw_documents: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        unlabeled: Any = None,
+        groups: Any = None,
     ) -> Any:
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
-        words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled)
+        words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         bags = self._bags(words.tokens.n_documents, [words], numbers)
         if self.word_vectors_ is None:
             return bags
         return replace(bags, vectors=vectors_of(self.word_vectors_, self.get_feature_names_out()))
 
     def _learn(
-        self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
+        self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any, groups: Any
     ) -> tuple[Words, UnitNumbers | None]:
         """Learn features and gates; return the words of the documents, and their units' numbers."""
         self._check_parameters()
@@ -364,7 +392,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
         check_any_texts(len(every_text), 1)
         weights = checked_weights(every_text, sample_weight)
         targets = _checked_targets(every_text, y, weights) if self.context else None
+        given_groups = checked_groups(weights, groups)
+        self._stop_words = self._checked_stop_words()
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
+        if given_groups is not None:
+            given_groups = given_groups[weights > 0]
         weights = weights[weights > 0]
         tokens = self._tokens(texts)
         check_any_texts(len(texts), len(tokens.ids))
@@ -379,7 +411,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             numbered = in_background(
                 lambda: _build_unit_numbers(parts, spelled_words, tokens.words)
             )
-            self._learn_gates(words, counts, targets, weights)
+            self._learn_gates(words, counts, targets, weights, given_groups)
             numbers = numbered()
             if numbers is not None:
                 remember_units(self, parts, numbers.units)
@@ -388,8 +420,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
             vocabulary = dict(self.vocabulary_)  # of which units and columns are remembered
+            stop_words = StopWords(self._stop_words)
             for word in self.word_vectors_.words_.tolist():
-                vocabulary.setdefault(word, len(vocabulary))
+                if word not in stop_words:
+                    vocabulary.setdefault(word, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
             words = words._replace(columns=self._columns(tokens))
             numbers = self._unit_numbers()
@@ -461,7 +495,12 @@ class ContextVectorizer(  # type: ignore[call-arg]
         return SpelledWords(numbers, ngrams, counts)
 
     def _learn_gates(
-        self, words: Words, counts: Any, targets: Targets | None, weights: NDArray[np.float64]
+        self,
+        words: Words,
+        counts: Any,
+        targets: Targets | None,
+        weights: NDArray[np.float64],
+        groups: Numbers | None,
     ) -> None:
         """Learn the scores of gates, which are 0 without targets of two classes."""
         shape = 2, len(words.columns), N_CELLS
@@ -472,7 +511,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         else:
             from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
 
-            evidence = gather_evidence(counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT)
+            evidence = gather_evidence(
+                counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT, groups
+            )
             scores = learn_scores(evidence, n_cells)
         self.start_scores_, self.end_scores_ = scores[:n_cells].reshape(shape)
         self.previous_word_scores_ = scores[n_cells:]
@@ -551,10 +592,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
         Returns
         -------
         occurrences : Occurrences
-            Arrays `terms`, `starts`, `stops`, `weights`, `first_words` and `words`. Terms are
-            normalized; their positions are those in the text as it was given, and cut no glyph. The
-            weights of a term that is a column add up to its entry of :meth:`transform`. A token of
-            the `tokenizer` that does not occur unchanged in the normalized text has the stop -1.
+            Arrays `terms`, `starts`, `stops`, `weights`, `first_words`, `words` and `ignored`.
+            Terms are normalized; their positions are those in the text as it was given, and cut no
+            glyph. The weights of a term that is a column add up to its entry of :meth:`transform`.
+            A token of the `tokenizer` that does not occur unchanged in the normalized text has the
+            stop -1.
         """
         check_is_fitted(self)
         (text,) = checked_texts([text])
@@ -580,7 +622,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         terms = []
         for first_word, last_word in zip(first.tolist(), last.tolist(), strict=True):
             terms.append(" ".join(read[first_word : last_word + 1]))
-        spans = normal.in_original(text, np.stack([tokens.starts, tokens.stops], axis=1))
+        spans = normal.in_original(text, tokens.spans)
+        stop_words = self._every_token([normal.text]).among(StopWords(self._stop_words))
         return Occurrences(
             terms=np.array(terms, dtype=object),
             starts=spans[first, 0],
@@ -588,6 +631,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             weights=_occurrence_weights(units, gates[is_term]),
             first_words=first,
             words=spans,
+            ignored=normal.in_original(text, stop_words.spans),
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -603,6 +647,20 @@ class ContextVectorizer(  # type: ignore[call-arg]
         return normalized_texts(texts, self.normalize, lowercase=self.lowercase)
 
     def _tokens(self, texts: list[str]) -> Tokens:
+        """Return the tokens of preprocessed texts that are no stop words."""
+        tokens = self._every_token(texts)
+        return tokens.without(StopWords(self._stop_words)) if self._stop_words else tokens
+
+    def _checked_stop_words(self) -> list[StopWord]:
+        """Return the stop words as tokens and patterns."""
+
+        def tokens_of(words: list[str]) -> Tokens:
+            return self._every_token(self._texts(words))
+
+        words = self.stop_words or ()
+        return checked_stop_words(words, tokens_of, lowercase=self.lowercase)
+
+    def _every_token(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
         if self.tokenizer is not None:
             return tokens_of_tokenizer(texts, self.tokenizer)

@@ -26,7 +26,14 @@ from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
-from ..training.evidence import group_duplicates, leave_one_out_log_odds, left_out, projections
+from ..training.evidence import (
+    group_duplicates,
+    leave_one_out_log_odds,
+    left_out,
+    log_odds_without_groups,
+    projections,
+)
+from ..training.folds import joined_groups
 from ..training.output_loss import OutputLoss, output_loss
 from ..training.statistics import CorpusStatistics, token_scaling
 from ..training.threads import in_threads, stream_in_threads
@@ -57,13 +64,20 @@ class GateEvidence:
 
 
 def gather_evidence(
-    counts: Any, words: Words, targets: Targets, weights: Array, n_previous: int, limit: float
+    counts: Any,
+    words: Words,
+    targets: Targets,
+    weights: Array,
+    n_previous: int,
+    limit: float,
+    given_groups: Numbers | None = None,
 ) -> GateEvidence:
     """Return the evidence of documents with positive weight, as many as `limit` allows.
 
     `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
     the word before. Documents with equal counts are used together or not at all, in an order that
-    depends only on their counts, until entries times outputs reach `limit`.
+    depends only on their counts, until entries times outputs reach `limit`. Documents of one of the
+    groups are left out together.
     """
     # 1) statistics of all documents
     bag = sparse.csr_array(counts)
@@ -87,8 +101,13 @@ def gather_evidence(
 
     # 3) evidence and mass of an occurrence of each of their entries
     factors = bag.data / occurrences_of_entries
-    without = left_out(targets, weights, groups[rows])
-    odds = leave_one_out_log_odds(bag, *without, scaling.totals)
+    if given_groups is None:
+        without = left_out(targets, weights, groups[rows])
+        odds = leave_one_out_log_odds(bag, *without, scaling.totals)
+    else:
+        groups = joined_groups(groups, given_groups)[rows]
+        own = targets.shares() * weights[:, None], weights
+        odds = log_odds_without_groups(bag, groups, *own, scaling.totals)
     evidence_factors = 2.0 * scaling.cls_weight * factors
     odds *= evidence_factors[:, None]
     attention = np.exp(scaling.starting_scores)

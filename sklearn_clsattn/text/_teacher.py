@@ -39,7 +39,7 @@ from .._base import sharpened
 from .._fitting import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
-from .._validation import checked_weights, has_columns, targets_of_labels
+from .._validation import checked_groups, checked_weights, has_columns, targets_of_labels
 from ..training.forward import log_probabilities
 from ..training.threads import thread_pool
 from ._answers import answers_of, joined, learns_from_labels, listed, needs_fit
@@ -54,6 +54,7 @@ from ._pooling import (
 
 if TYPE_CHECKING:
     from .._classifier import ClsAttentionClassifier
+    from ..training.documents import Documents
 
 N_FOLDS = 4
 _ENOUGH_LABELS = 4_000  # the number of folds that are held out: this, divided by that of labels
@@ -92,17 +93,22 @@ class TaughtTexts:
     targets : probabilities of the classes, of all texts
     weights : (n_texts,), at most 1 for one that is taught
     n_labelled : number of labelled texts
+    groups : (n_texts,), the same for texts that are held out together; None without groups
     """
 
     bags: Bags
     targets: Targets
     weights: Array
     n_labelled: int
+    groups: Numbers | None = None
 
     def __getitem__(self, rows: Numbers) -> TaughtTexts:
         """Return the texts in some rows, labelled ones first."""
         n_labelled = int(np.count_nonzero(rows < self.n_labelled))
-        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
+        groups = None if self.groups is None else self.groups[rows]
+        return TaughtTexts(
+            self.bags[rows], self.targets[rows], self.weights[rows], n_labelled, groups
+        )
 
     def with_weight(self, factor: float) -> TaughtTexts:
         """Return all texts, the weights of those that are taught times a factor."""
@@ -120,6 +126,12 @@ class TaughtTexts:
         new_weights[rows] = weights
         return replace(self, targets=Targets(self.targets.classes, values), weights=new_weights)
 
+    def documents(self) -> Documents:
+        """Return the texts as documents for training."""
+        from ..training.documents import Documents
+
+        return Documents(self.bags, self.targets, self.weights, given_groups=self.groups)
+
     def class_sums(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
         return self.targets.class_sums(self.weights)
@@ -129,6 +141,7 @@ class Teachers:
     """Several teachers, labelled texts, and what the teachers say of other texts.
 
     labelled_texts, labels : (n_labelled,)
+    groups : (n_labelled,), the groups of labelled texts; None without groups
     classes : (n_classes,), those of the labels and of all teachers, sorted
     texts : those that a teacher answers
     answers : (n_teachers, n_texts, n_classes), probabilities, NaN where one does not answer
@@ -139,12 +152,14 @@ class Teachers:
         teachers: list[Any],
         labelled_texts: list[str],
         labels: NDArray[Any],
+        groups: Numbers | None,
         texts: list[str],
         log: Callable[[str], None] | None,
     ) -> None:
         self._teachers = teachers
         self.labelled_texts = labelled_texts
         self.labels = labels
+        self.groups = groups
         frames = []
         for teacher in teachers:
             fitted = teacher
@@ -205,6 +220,7 @@ def learn_from_teachers(
     sample_weight: Any,
     unlabeled: list[str] | None,
     teacher: Any,
+    groups: Any = None,
 ) -> Lesson:
     """Fit a vectorizer and a classifier with one or several teachers.
 
@@ -214,9 +230,9 @@ def learn_from_teachers(
     if not unlabeled:
         raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
     # 1) labels, if there are any, and what the teachers say
-    texts, labels, weights = _labelled(texts, y, sample_weight)
+    texts, labels, weights, groups = _labelled(texts, y, sample_weight, groups)
     log = print if classifier.verbose else None
-    teachers = Teachers(listed(teacher), texts, labels, unlabeled, log)
+    teachers = Teachers(listed(teacher), texts, labels, groups, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
     # 2) how much each is believed
     shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights)
@@ -236,10 +252,15 @@ def learn_from_teachers(
         accuracies = _accuracies(alone, every_text)
     plain_vectorizer = clone(vectorizer)
     plain_bags = fit_bags(
-        plain_vectorizer, texts, labels, sample_weight=weights, unlabeled=unlabeled
+        plain_vectorizer,
+        texts,
+        labels,
+        sample_weight=weights,
+        unlabeled=unlabeled,
+        groups=groups,
     )
     targets = every_text.targets[: len(texts)]
-    plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts))
+    plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts), groups)
     judges = list(_judges(plain_texts))
     if not judges:
         return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
@@ -248,7 +269,7 @@ def learn_from_teachers(
     plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
     if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
         # The search for its C and gamma takes time: this fit is made only if it may be better.
-        plain_model = clone(classifier).fit(plain_bags, labels, weights)
+        plain_model = clone(classifier).fit(plain_bags, labels, weights, groups=groups)
         plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
         if loss > _loss(plain_logs, plain_texts, judges):
             none = np.zeros(len(shares))
@@ -261,9 +282,9 @@ def learn_from_teachers(
 
 
 def _labelled(
-    texts: list[str], y: Any, sample_weight: Any
-) -> tuple[list[str], NDArray[Any], Array]:
-    """Return the labelled texts of positive weight, their labels and weights."""
+    texts: list[str], y: Any, sample_weight: Any, groups: Any
+) -> tuple[list[str], NDArray[Any], Array, Numbers | None]:
+    """Return the labelled texts of positive weight, their labels, weights and groups."""
     if has_columns(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
     labels = np.zeros(0)
@@ -273,7 +294,9 @@ def _labelled(
     check_consistent_length(texts, labels)
     weights = checked_weights(labels, sample_weight) if len(texts) else labels
     rows = np.flatnonzero(weights > 0)
-    return [texts[row] for row in rows], labels[rows], weights[rows]
+    numbers = checked_groups(labels, groups)
+    given_groups = None if numbers is None else numbers[rows]
+    return [texts[row] for row in rows], labels[rows], weights[rows], given_groups
 
 
 def _shares_and_accuracies(
@@ -310,9 +333,12 @@ def _taught_texts(
     values[np.arange(n_labelled), np.searchsorted(teachers.classes, teachers.labels)] = 1.0
     targets = Targets(teachers.classes, np.vstack([values, probabilities]))
     weights = np.append(weights, answering)
+    groups = teachers.groups
+    if groups is not None:  # each taught text is one of its own
+        groups = np.append(groups, groups.max(initial=-1) + 1 + np.arange(len(teachers.texts)))
     texts = [*teachers.labelled_texts, *teachers.texts]
-    bags = fit_bags(vectorizer, texts, targets, sample_weight=weights)
-    return TaughtTexts(bags, targets, weights, n_labelled)
+    bags = fit_bags(vectorizer, texts, targets, sample_weight=weights, groups=groups)
+    return TaughtTexts(bags, targets, weights, n_labelled, groups)
 
 
 def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttentionClassifier:
@@ -320,7 +346,7 @@ def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttent
     model = clone(classifier)
     if model.tol == "auto":
         model.set_params(tol=_TAUGHT_TOL)
-    return model.fit(texts.bags, texts.targets, texts.weights)
+    return model.fit(texts.bags, texts.targets, texts.weights, groups=texts.groups)
 
 
 def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -> Array:
@@ -449,11 +475,9 @@ class _QuickFit:
 
     def log_probabilities(self, training: TaughtTexts, asked: TaughtTexts) -> Array:
         """Return the logarithms of the classes' probabilities of texts, (n_asked, n_classes)."""
-        from ..training.documents import Documents
         from ..training.fit import fit_attention
 
-        documents = Documents(training.bags, training.targets, training.weights)
-        documents, dtype = prepared(documents, None, damps_counts=False)
+        documents, dtype = prepared(training.documents(), None, damps_counts=False)
         vectors = training.bags.vectors
         with thread_pool():
             fit = fit_attention(documents, dtype=dtype, vectors=vectors, **self._settings)
@@ -462,11 +486,10 @@ class _QuickFit:
 
 def _folds(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the rows of labelled texts in training and held out, fewer times for many labels."""
-    from ..training.documents import Documents
     from ..training.folds import assign_folds
 
-    documents = Documents(labelled_texts.bags, labelled_texts.targets, labelled_texts.weights)
-    folds = assign_folds(documents.groups, documents.targets, documents.weights, N_FOLDS)
+    documents = labelled_texts.documents()
+    folds = assign_folds(documents.held_together, documents.targets, documents.weights, N_FOLDS)
     n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / labelled_texts.n_labelled))
     for fold in range(n_used):
         labelled = np.flatnonzero(folds != fold)

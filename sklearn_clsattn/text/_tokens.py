@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -81,13 +81,31 @@ class Tokens:
             yield slice(first, last), tokens, indptr - indptr[0]
             first = last
 
-    def without(self, words: frozenset[str]) -> Tokens:
-        """Return the tokens without some words, and without character positions."""
-        is_kept = np.array([word not in words for word in self.words], dtype=bool)
+    @property
+    def spans(self) -> Ids:
+        """The start and stop of each occurrence, (n_occurrences, 2)."""
+        return np.stack([self.starts, self.stops], axis=1)
+
+    def without(self, words: Container[str]) -> Tokens:
+        """Return the tokens that are not among some words."""
+        return self._where(np.array([word not in words for word in self.words], dtype=bool))
+
+    def among(self, words: Container[str]) -> Tokens:
+        """Return the tokens that are among some words."""
+        return self._where(np.array([word in words for word in self.words], dtype=bool))
+
+    def _where(self, is_kept: NDArray[np.bool_]) -> Tokens:
+        """Return the tokens of some words, (n_words,)."""
         stays = is_kept[self.ids]
         n_before = np.append(0, np.cumsum(stays))  # that stay, before each occurrence
-        indptr = n_before[self.indptr]
-        return Tokens(self.ids[stays], indptr, NO_IDS, NO_IDS, self.words)
+        has_positions = len(self.starts) == len(self.ids)
+        return Tokens(
+            self.ids[stays],
+            n_before[self.indptr],
+            self.starts[stays] if has_positions else NO_IDS,
+            self.stops[stays] if has_positions else NO_IDS,
+            self.words,
+        )
 
 
 def count_words(ids: Ids, indptr: Integers, n_words: int) -> sparse.csc_array:

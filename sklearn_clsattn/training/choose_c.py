@@ -72,7 +72,7 @@ GUESS_DOCUMENTS = 10.0
 """The number of uninformative documents that the guess adds to the others."""
 
 LEAST_TELLING = 100.0
-"""The minimum number of documents that count for any to be held out, unless gamma is chosen."""
+"""With fewer documents that count, none are held out, unless gamma is chosen."""
 
 MOST_OF_A_CLASS = 20.0
 """The maximum number of documents that count, relative to those not of the largest class."""
@@ -142,10 +142,11 @@ def choose_C(
     n_different = round(n_different * _count_distinct(groups) / _count_distinct(sample.groups))
     n_telling = _count_telling(sample, groups, n_different)
     says_enough = n_telling >= LEAST_TELLING or len(scales) > 1
-    if n_different < 2 * N_FOLDS or not says_enough:
+    held_together = sample.held_together
+    if _count_distinct(held_together) < 2 * N_FOLDS or not says_enough:
         scale = scales[0] if len(scales) == 1 else 1.0
         return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
-    folds = assign_folds(groups, sample.targets, sample.weights, N_FOLDS)
+    folds = assign_folds(held_together, sample.targets, sample.weights, N_FOLDS)
     n_wanted = np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0))
     n_used = int(np.clip(n_wanted, 1, N_FOLDS))
     fits = []
@@ -185,8 +186,9 @@ def _count_telling(sample: Documents, groups: Numbers, n_different: int) -> floa
     """Return the number of documents that tell about C, of so many different ones."""
     if sample.targets.multilabel:
         return float(n_different)
-    _, first = np.unique(groups, return_index=True)
-    class_sizes = sample.targets[first].class_sums(np.ones(len(first)))
+    _, numbers = np.unique(groups, return_inverse=True)
+    of_groups = np.bincount(numbers, sample.weights)
+    class_sizes = sample.targets.class_sums(sample.weights / of_groups[numbers])
     share_of_others = 1.0 - float(class_sizes.max() / class_sizes.sum())
     return n_different * min(1.0, MOST_OF_A_CLASS * share_of_others)
 

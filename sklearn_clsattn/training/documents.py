@@ -15,8 +15,8 @@ import torch
 from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
-from .evidence import Evidence, group_duplicates, left_out, projections
-from .folds import near_copies, sampled_rows
+from .evidence import Evidence, Grouped, group_duplicates, left_out, projections
+from .folds import joined_groups, near_copies, sampled_rows
 from .forward import count_selected
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
@@ -27,12 +27,14 @@ class Documents:
     """Documents: their bags, targets and weights, (n_documents,).
 
     entry_scale : unit of the counts where the bags hold them damped, else None
+    given_groups : a number per document, the same for documents that are held out together
     """
 
     bags: Bags
     targets: Targets
     weights: Array
     entry_scale: float | None = None
+    given_groups: Numbers | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,6 +95,12 @@ class Documents:
         """A number per document, the same for copies and near-copies, (n_documents,)."""
         return near_copies(self.bags, self.groups, self.weights)
 
+    @cached_property
+    def held_together(self) -> Numbers:
+        """A number per document, the same for those that are held out together, (n_documents,)."""
+        numbers = self.near_groups
+        return numbers if self.given_groups is None else joined_groups(numbers, self.given_groups)
+
     def attention_loss(
         self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
     ) -> AttentionLoss:
@@ -107,11 +115,14 @@ class Documents:
         )
 
     def evidence(self, loss: AttentionLoss, scaling: Scaling) -> Evidence:
-        """Return the naive Bayes evidence for each document, without it and its copies."""
-        by_class, weights = left_out(self.targets, self.weights, self.near_groups)
-        _, of_copies = left_out(self.targets, self.weights, self.groups)
-        have_near_copies = weights > of_copies
-        return Evidence(loss, self.bags, by_class, weights, scaling, have_near_copies)
+        """Return the naive Bayes evidence for each document, without it, its copies and group."""
+        by_class, weights = left_out(self.targets, self.weights, self.groups)
+        n_together = np.bincount(self.held_together)[self.held_together]
+        n_copies = np.bincount(self.groups)[self.groups]
+        rows = np.flatnonzero(n_together > n_copies)
+        own = self.targets[rows].shares() * self.weights[rows, None], self.weights[rows]
+        grouped = Grouped(rows, self.held_together[rows], *own)
+        return Evidence(loss, self.bags, by_class, weights, scaling, grouped)
 
     def sample(self) -> tuple[int, Documents]:
         """Return the number of different documents, and some documents with all their copies."""
@@ -120,7 +131,10 @@ class Documents:
 
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents."""
-        some = Documents(self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale)
+        given = None if self.given_groups is None else self.given_groups[rows]
+        some = Documents(
+            self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale, given
+        )
         # Numbers by content stay valid, and need not be found again.
         some.__dict__["groups"] = self.groups[rows]
         some.__dict__["near_groups"] = self.near_groups[rows]

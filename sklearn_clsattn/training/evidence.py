@@ -15,19 +15,18 @@ always speaks for the classes of the documents it stands in. Without document i,
 with the unit :math:`\nu` of the totals; the constants are those of all documents.
 
 Documents with the same bags are left out together: a copy of a document tells its class as well as
-the document itself does, and a weight of 2 stays the same as the document twice. So are near-copies
-(:func:`.folds.near_copies`), as if they had the same bags; but no more is taken from a total than
-documents have given.
+the document itself does, and a weight of 2 stays the same as the document twice. Near-copies and
+documents of one group (:mod:`.folds`) are left out together, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
@@ -47,10 +46,9 @@ class Evidence:
     """The naive Bayes evidence for documents, each without itself and its copies.
 
     `loss` is the sum of their losses. `by_class`, (n_documents, n_classes), and `weights`,
-    (n_documents,), are left out with each of the bags (:func:`left_out`), some of which have
-    near-copies, (n_documents,). `numerators` are sums
-    over a document's tokens, `outputs` these divided by the attention mass at the start, both
-    (n_documents, n_outputs).
+    (n_documents,), are left out with each of the bags (:func:`left_out`), and the others of their
+    group with those of `grouped`. `numerators` are sums over a document's tokens, `outputs` these
+    divided by the attention mass at the start, both (n_documents, n_outputs).
     """
 
     def __init__(
@@ -60,11 +58,13 @@ class Evidence:
         by_class: Array,
         weights: Array,
         scaling: Scaling,
-        have_near_copies: NDArray[np.bool_] | bool = False,
+        grouped: Grouped | None = None,
     ) -> None:
         assert scaling.totals is not None
         self._loss = loss
-        sums = evidence_without(bags, by_class, weights, scaling.totals, have_near_copies)
+        sums = evidence_without(bags, by_class, weights, scaling.totals)
+        if grouped is not None:
+            sums[grouped.rows] = evidence_without_groups(bags, grouped, scaling.totals)
         sums *= scaling.unit
         self.numerators = as_tensor(sums, loss.device)
         attention = np.exp(scaling.starting_scores, dtype=np.float64)
@@ -104,13 +104,7 @@ def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, 
     return by_class[groups], of_all_classes[groups]
 
 
-def evidence_without(
-    bags: Bags,
-    by_class: Array,
-    weights: Array,
-    totals: TokenTotals,
-    have_near_copies: NDArray[np.bool_] | bool = False,
-) -> Array:
+def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
     """Return the sums of entries times leave-one-out log-odds, (n_documents, n_outputs).
 
     `by_class` and `weights` are :func:`left_out`. The totals may be those of more documents.
@@ -119,10 +113,10 @@ def evidence_without(
     n_outputs = totals.n_outputs
     first = totals.n_classes - n_outputs  # the class of the first output
     dtype = _precision(bags)
-    # 1) documents with near-copies or copies of several classes: they are computed entry by entry
+    # 1) documents with copies of several classes: they are computed entry by entry
     whole = (1.0 - _ROUNDING) * weights[:, None]
     is_part = (by_class > 0) & (by_class < whole)
-    is_mixed = is_part.any(axis=1) | have_near_copies
+    is_mixed = is_part.any(axis=1)
     left_out_weights = np.where(is_mixed, 0.0, weights)
     added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
     left_out_units = (left_out_weights * added_by_entry).astype(dtype)
@@ -185,6 +179,65 @@ def evidence_without(
             mixed_sums = row_sums(odds, part.indptr)
             sums[:, mixed[rows]] = mixed_sums.T
     return np.ascontiguousarray(sums.T)
+
+
+class Grouped(NamedTuple):
+    """Documents of groups with different bags, which are left out together.
+
+    rows : (n_grouped,), among all documents
+    groups : (n_grouped,), the group of each
+    by_class, weights : (n_grouped, n_classes) and (n_grouped,), each one's own weight
+    """
+
+    rows: Numbers
+    groups: Numbers
+    by_class: Array
+    weights: Array
+
+
+def evidence_without_groups(bags: Bags, grouped: Grouped, totals: TokenTotals) -> Array:
+    """Return the sums of entries times log-odds without each one's group, (n_grouped, n_outputs).
+
+    `bags` are those of all documents.
+    """
+    sums = np.empty((len(grouped.rows), totals.n_outputs))
+    # 1) whole groups, a block of entries at a time
+    order = np.argsort(grouped.groups, kind="stable")
+    sizes = bags.lengths()[grouped.rows[order]]
+    starts = np.flatnonzero(np.diff(grouped.groups[order], prepend=-1))
+    blocks = np.cumsum(sizes)[starts] // (BLOCK_ENTRIES // totals.n_outputs + 1)
+    for some in np.split(order, starts[1:][np.diff(blocks) > 0]):
+        # 2) their entries
+        X = bags[grouped.rows[some]].matrix()
+        own = grouped.by_class[some], grouped.weights[some]
+        odds = log_odds_without_groups(X, grouped.groups[some], *own, totals)
+        sums[some] = row_sums(odds * X.data[:, None], X.indptr)
+    return sums
+
+
+def log_odds_without_groups(
+    X: Any, groups: Numbers, by_class: Array, weights: Array, totals: TokenTotals
+) -> Array:
+    """Return the log-odds of a CSR matrix's entries without the rows' groups, of every output.
+
+    `by_class`, (n_rows, n_classes), and `weights`, (n_rows,), are each row's own.
+    """
+    first = totals.n_classes - totals.n_outputs  # the class of the first output
+    lengths = np.diff(X.indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    added = safe_divide(totals.unit, Bags(X).totals())[rows] * X.data  # to totals, by each entry
+    cells, _ = pd.factorize(groups[rows].astype(np.int64) * X.shape[1] + X.indices)
+    of_group = np.bincount(cells, added * weights[rows])[cells]
+    odds = np.empty((len(rows), totals.n_outputs))
+    for k, column in enumerate(range(first, totals.n_classes)):
+        # 1) the totals of the output's class, and of all others, without the group
+        of_class = np.bincount(cells, added * by_class[rows, column])[cells]
+        least = totals.pseudo_counts[X.indices] * totals.shares[:, column, None]
+        kept = np.maximum(totals.smoothed[X.indices, column] - of_class, least[0])
+        kept_rest = np.maximum(totals.rest[X.indices, column] - (of_group - of_class), least[1])
+        # 2) their log-odds
+        odds[:, k] = np.log(kept / kept_rest) - totals.prior_odds[column]
+    return odds
 
 
 def leave_one_out_log_odds(X: Any, by_class: Array, weights: Array, totals: TokenTotals) -> Array:

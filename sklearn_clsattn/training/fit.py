@@ -67,8 +67,8 @@ def fit_attention(
     search_dtype = dtype  # enough for the tolerance of the search
     n_tokens = documents.shape[1]
     seen = np.arange(n_tokens)
-    has_unseen = vectors is not None or 2 * documents.statistics.n_seen < n_tokens
-    if has_unseen:
+    leaves_out_unseen = vectors is not None or 2 * documents.statistics.n_seen < n_tokens
+    if leaves_out_unseen:
         documents, seen = documents.without_unseen_tokens()
     if vectors is not None:
         model_params["vectors"] = vectors[seen]
@@ -97,12 +97,13 @@ def fit_attention(
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     # 4) the other tokens, some of which have vectors
-    if has_unseen and vectors is None:
-        unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
+    unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
+    if leaves_out_unseen and vectors is None:
         result = replace(result, model=result.model.among(n_tokens, seen, unseen_score))
     if vectors is not None and path.vector_values is not None:
         weights = path.vector_values.weights(path.point)
-        model = with_vectors(result.model, seen, vectors, path.vector_values.factors, weights)
+        factors = path.vector_values.factors
+        model = with_vectors(result.model, seen, vectors, factors, weights, unseen_score)
         result = replace(result, model=model)
         rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": vector_scale or 0.0, "vector_weights_": rows}

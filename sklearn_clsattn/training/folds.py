@@ -1,15 +1,17 @@
 """The documents that C is chosen on, and their folds.
 
 Documents with the same bags are copies, and stay together; so do near-copies, such as messages of
-one template that differ by a number. What is chosen does not depend on the
-order of the documents, nor on the names of the classes: documents are put in an order by content,
-then in a random one.
+one template that differ by a number, and documents of one group. What is chosen does not depend on
+the order of the documents, nor on the names of the classes: documents are put in an order by
+content, then in a random one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from .._bags import Bags
 from .._matrices import csr_of, row_sums
@@ -22,7 +24,7 @@ SAMPLE_SIZE = 8_000
 
 LEAST_SHARED = 10
 LEAST_SHARE = 0.75
-"""The minimum number, and share, of a document's units that its near-copies have as well."""
+"""A document's near-copies have at least this number, and more than this share, of its units."""
 
 LEAST_OF_A_CLASS = 8
 """The minimum number of documents of each class in a sample, if available."""
@@ -74,6 +76,16 @@ def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
     numbers[~tells] = len(groups) + groups[~tells]
     _, first, of_groups = np.unique(groups, return_index=True, return_inverse=True)
     return numbers[first][of_groups]
+
+
+def joined_groups(first: Numbers, second: Numbers) -> Numbers:
+    """Return a number per document, the same for those that either numbering holds together."""
+    different, numbers = np.unique(first, return_inverse=True)
+    others = len(different) + np.unique(second, return_inverse=True)[1]
+    n_groups = int(others.max()) + 1
+    edges = sp.coo_array((np.ones(len(first)), (numbers, others)), shape=(n_groups, n_groups))
+    _, components = connected_components(edges, directed=False)
+    return np.asarray(components[numbers])
 
 
 def assign_folds(groups: Numbers, targets: Targets, weights: Array, n_folds: int) -> Numbers:

@@ -187,8 +187,8 @@ def prior_mean(
     """Return the prior mean for C = 1, None where the scaling knows no log-odds.
 
     `loss` is that of the documents, without evidence, and `statistics` give the intercepts at the
-    start. `earlier` are scale and precision
-    from documents seen before these, which become the prior of the multiple.
+    start. `earlier` are scale and precision from documents seen before these, which become the
+    prior of the multiple.
     """
     if scaling.totals is None:
         return None

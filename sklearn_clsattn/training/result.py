@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._types import Array
 from .forward import FittedAttention
 
 OnIteration = Callable[[int, float, float], None]
@@ -30,3 +31,8 @@ class FitResult:
     n_iter: int
     attributes: dict[str, Any] = field(default_factory=dict)
     convergence_message: str = ""
+
+    def with_offsets(self, offsets: Array) -> FitResult:
+        """Return the result with offsets, (n_outputs,), added to the intercepts."""
+        model = replace(self.model, intercept=self.model.intercept + offsets)
+        return replace(self, model=model)

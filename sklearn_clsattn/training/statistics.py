@@ -7,10 +7,10 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 - values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
   also the paper's one-step result read as a prior), so that tokens that separate the
   classes are shrunk less by the penalty;
-- totals have pseudo-counts: of the rarer of a class and all others those of :data:`SMOOTHING`
-  documents with each token, and of :data:`BACKGROUND_DOCUMENTS` that are like all documents; of the
-  other in proportion. So the evidence of a class is worth what its documents are (Monroe,
-  Colaresi and Quinn's informative prior);
+- totals have pseudo-counts: the rarer of a class and its rivals gets :data:`SMOOTHING` documents
+  with each token, and :data:`BACKGROUND_DOCUMENTS` in which tokens are as frequent as in all
+  documents; the other gets as many in proportion to its weight. So the evidence of a class is worth
+  what its documents are (Monroe, Colaresi and Quinn's informative prior);
 - attention starts at the logarithm of the token's importance, and values are divided by it, so
   that before training the attention alone ranks tokens while the output's numerator is that
   of uniform attention.
@@ -43,7 +43,7 @@ SMOOTHING = 0.3
 """Pseudo-count of each token in a class, or in all others, if these have fewer documents."""
 
 BACKGROUND_DOCUMENTS = 10.0
-"""Pseudo-documents there, in which each token is as frequent as in all documents."""
+"""Pseudo-documents of the rarer of the two, in which tokens are as frequent as in all documents."""
 
 IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
@@ -194,9 +194,9 @@ class TokenTotals:
     smoothed, rest : (n_tokens, n_classes), totals of every class and of all others together, in
         units of documents of 0 and 1; where documents have several labels, of those with and
         without each
-    pseudo_counts : (n_tokens,), what the totals have of the rarer of the two beside documents
+    pseudo_counts : (n_tokens,), of each token in the rarer of a class and its rivals
     shares : (2, n_classes), weight of each class, and of all others, relative to the rarer
-    prior_odds : (n_classes,), log-odds of the classes' sums
+    prior_odds : (n_classes,), log-odds of the classes' sums over tokens
     unit : a document of weight 1 counts this times each token's share of it
     n_outputs : 1 for two classes, else n_classes: the last ones
     """
@@ -213,36 +213,21 @@ class TokenTotals:
     @classmethod
     def from_statistics(cls, statistics: CorpusStatistics) -> TokenTotals:
         """Return the totals of the documents of some statistics."""
-        # 1) the unit, and the classes' shares of the weight
-        n_outputs = statistics.n_outputs
-        n_classes, n_tokens = statistics.shares.shape
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
-        priors = statistics.class_weights / statistics.total_weight
-        # A token of no document would enter the sums over tokens; its log-odds are 0.
-        seen = statistics.token_shares > 0
-        if not seen.any():
-            ones = np.ones((n_tokens, n_classes))
-            zeros = np.zeros(n_classes)
-            shares = np.ones((2, n_classes))
-            return cls(seen, ones, ones, ones[:, 0], shares, zeros, unit, n_outputs)
-        # 2) totals of each class and of all others, or with and without each label
+        # 1) totals of each class and of all others, or with and without each label
         of_all = statistics.token_shares * unit
         smoothed = statistics.shares * unit
         rest = (of_all - smoothed).clip(min=0.0)
-        # 3) pseudo-counts, divided between the two like the weight
-        frequencies = of_all / statistics.total_weight
-        pseudo_counts = SMOOTHING + BACKGROUND_DOCUMENTS * frequencies
+        # 2) pseudo-counts, divided between the two like the documents that have tokens
+        pseudo_counts = SMOOTHING + BACKGROUND_DOCUMENTS * of_all / statistics.total_weight
+        priors = statistics.shares.sum(axis=1) / (statistics.token_shares.sum() or 1.0)
         both = np.stack([priors, 1 - priors])
         relative = (both / both.min(axis=0).clip(_LEAST_PRIOR)).clip(_LEAST_PRIOR)
         smoothed += np.multiply.outer(relative[0], pseudo_counts)
         rest += np.multiply.outer(relative[1], pseudo_counts)
-        sums = smoothed.sum(axis=1, where=seen)
-        other_sums = rest.sum(axis=1, where=seen)
-        prior_odds = np.log(sums) - np.log(other_sums)
-        # 4) totals without log-odds for tokens of no document
-        if not seen.all():
-            smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
-            rest[:, ~seen] = np.exp(-0.5 * prior_odds)[:, None]
+        prior_odds = np.log(relative[0]) - np.log(relative[1])
+        seen = statistics.token_shares > 0
+        n_outputs = statistics.n_outputs
         return cls(seen, smoothed.T, rest.T, pseudo_counts, relative, prior_odds, unit, n_outputs)
 
     @property

@@ -24,7 +24,7 @@ import torch
 from .._bags import Bags, TokenVectors
 from .._types import Array, Numbers
 from .forward import FittedAttention, VectorEmbeddings
-from .statistics import IMPORTANCE_FLOOR, Scaling
+from .statistics import Scaling
 
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
@@ -92,23 +92,28 @@ class VectorValues:
 
 
 def with_vectors(
-    model: FittedAttention, seen: Numbers, vectors: TokenVectors, factors: Array, weights: Array
+    model: FittedAttention,
+    seen: Numbers,
+    vectors: TokenVectors,
+    factors: Array,
+    weights: Array,
+    unseen_score: float,
 ) -> FittedAttention:
     """Return the model of all tokens, given that of those in training, the columns `seen`.
 
     `factors`, (n_seen,), are those of vectors in values; `weights`, (d, n_outputs), are w times
-    gamma and kappa.
+    gamma and kappa; `unseen_score` is that of tokens that are not in training.
     """
     # 1) values: those of training, and those that vectors give to other tokens
-    all_factors = np.full(vectors.n_tokens, 1.0 / IMPORTANCE_FLOOR)
+    all_factors = np.full(vectors.n_tokens, np.exp(-unseen_score))
     all_factors[seen] = factors
     vector_factors = all_factors[vectors.tokens]
     vector_parts = vector_factors[:, None] * (vectors.matrix @ weights)
     values = np.zeros((vectors.n_tokens, weights.shape[1]))
     values[vectors.tokens] = vector_parts
     values[seen] = model.values
-    # 2) scores: those of training, and the starting score of a token of no importance
-    scores = np.full(vectors.n_tokens, np.log(IMPORTANCE_FLOOR))
+    # 2) scores
+    scores = np.full(vectors.n_tokens, unseen_score)
     scores[seen] = model.scores
     # 3) embeddings: scores, what values have beyond the vectors' part, and vectors
     own = values.copy()

@@ -2,15 +2,15 @@
 Unbalanced classes
 ==================
 
-One document in twenty belongs to the rare class. Class weights move the decision threshold; they
-hardly change the ranking.
+One document in twenty belongs to the rare class. Class weights move the threshold of the decision
+and change nothing else.
 """
 
 # %%
-# The documents are generated. ``class_weight="balanced"`` gives both classes the same total weight.
-# Predictions then find more of the rare class, with more false alarms. The ranking, which the curve
-# shows, hardly changes, and the probabilities are those of balanced classes. If you need
-# probabilities, use no weights and choose a threshold.
+# The documents are generated. With ``class_weight="balanced"`` the model predicts as if both
+# classes were equally frequent: it finds more of the rare class, with more false alarms. The
+# ranking, which the curve shows, is the same. If you need probabilities, use no weights and choose
+# a threshold.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,8 +27,9 @@ figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 for weights, colour in ((None, "#1f6fb4"), ("balanced", "#b2570f")):
     model = ClsAttentionClassifier(class_weight=weights).fit(X[train], y[train])
     rare = model.predict_proba(X[test])[:, 1]
-    precision, recall, _ = precision_recall_curve(y[test], rare)
-    ax.plot(recall, precision, color=colour, label=f"class_weight={weights!r}")
+    if weights is None:
+        precision, recall, _ = precision_recall_curve(y[test], rare)
+        ax.plot(recall, precision, color="0.6")
     labels = model.predict(X[test])
     ax.plot(
         recall_score(y[test], labels),
@@ -36,6 +37,7 @@ for weights, colour in ((None, "#1f6fb4"), ("balanced", "#b2570f")):
         "o",
         color=colour,
         markersize=10,
+        label=f"class_weight={weights!r}",
     )
     print(f"{weights}: {labels.mean():.1%} predicted rare; {y[test].mean():.1%} are")
 ax.set(title="Dots: predict, at probability 0.5", xlabel="recall", ylabel="precision")
