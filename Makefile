@@ -1,5 +1,7 @@
 # Everything a fresh clone needs: `make demo` and `make test` set up their own environment in .venv.
 # Without byte code, which is made at the first import of what is imported: that halves the set-up.
+# It is kept then, whatever the environment says, as compiling PyTorch takes seconds in each process.
+export PYTHONDONTWRITEBYTECODE =
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt

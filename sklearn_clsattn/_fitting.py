@@ -94,7 +94,10 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
     if class_weight == "balanced":  # equal weights of the classes that have documents
         mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
         return safe_divide(mean, class_weights)
-    return np.asarray(compute_sample_weight(class_weight, classes))
+    factors = np.asarray(compute_sample_weight(class_weight, classes))
+    if (factors < 0).any():
+        raise ValueError(f"class_weight must not be negative, got {class_weight}.")
+    return factors
 
 
 def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:

@@ -1,6 +1,8 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
+from dataclasses import replace
+from functools import cache
 from itertools import islice
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ from benchmarks import (
     bench_threads,
     costs,
     defaults,
+    edited_reviews,
     keywords,
     models,
     peers,
@@ -28,6 +31,7 @@ from benchmarks import (
 from benchmarks.problems import sources, splits
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.training import choose_c
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -43,6 +47,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
     "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "100", "50"]),
+    "edited": (edited_reviews.main, [], ["both | TextClassifier(), groups"]),
     "rare": (rare.main, ["--draws", "1", "--starts", "1"], list(rare.classifiers())),
     "explanations": (
         bench_explanations.main,
@@ -52,13 +57,23 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
 }
 
 
+@cache
+def few_requests(**options):
+    return tuple(column[:180] for column in load_requests(**options))
+
+
+@cache
+def few_told():
+    """Return one recorded split of few texts."""
+    split = next(setfit.recorded_splits(None, None))
+    return split._replace(others=split.others[:60], told=split.told[:60])
+
+
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    """Few requests, one set, and no processes, which take seconds to start."""
-
-    def few_requests(**options):
-        return tuple(column[:300] for column in load_requests(**options))
-
+    """Few requests, one set, two values of C, and no processes, which take seconds to start."""
+    monkeypatch.setattr(choose_c, "CS", (1.0, 3.0))
+    monkeypatch.setattr("sklearn_clsattn.training.fit.SCALES", (1.0,))
     for module in (problems, costs):
         monkeypatch.setattr(module, "load_requests", few_requests)
     for module in (accuracy_against, bench_threads, costs, peers):
@@ -67,10 +82,10 @@ def tiny(monkeypatch):
     for module in (accuracy_against, teacher):
         monkeypatch.setattr(module, "sources", lambda *folders: two)
     monkeypatch.setattr(run, "GENERATED", run.GENERATED[:1])
-    split = next(setfit.recorded_splits(None, None))
-    few = split._replace(others=split.others[:150], told=split.told[:150])
+    few = few_told()
     monkeypatch.setattr(setfit, "recorded_splits", lambda *folders: [few])
     monkeypatch.setattr(setfit, "ASKED", (50,))
+    monkeypatch.setattr(keywords, "N_LABELS", 50)
     wrong = setfit.wrong
     monkeypatch.setattr(setfit, "wrong", lambda split: islice(wrong(split), 2))
     monkeypatch.setattr(costs, "N_TOKENS", 60)
@@ -110,11 +125,13 @@ def test_every_question_is_answered(name):
         assert 0.3 < row["accuracy"] <= 1, title
 
 
-def test_a_run_of_questions_continues_and_writes_a_page(sets, tmp_path, capsys):
+def test_a_run_of_questions_continues_and_writes_a_page(sets, tmp_path, capsys, monkeypatch):
+    short = replace(defaults.QUESTIONS["tolerance"], seeds=2)
+    monkeypatch.setitem(defaults.QUESTIONS, "tolerance", short)
     arguments = ["tolerance", "--explore", str(sets), "--folder", str(tmp_path / "answers")]
     page = tmp_path / "defaults.md"
     assert defaults.main([*arguments, "--output", str(page)]) == 0
-    assert "two None 0" in capsys.readouterr().err
+    assert "two None 1" in capsys.readouterr().err
     assert re.search(r"^\| tol=0.01 \|.*\d.*\|$", page.read_text("utf-8"), re.M)
     assert defaults.main(arguments) == 0  # nothing is measured again
     assert capsys.readouterr().err == ""

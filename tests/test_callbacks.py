@@ -52,7 +52,7 @@ class Recorder:
         ClsAttentionClassifier(C=1.0),
         ClsAttentionClassifier(max_iter=2, tol=1.0),
         ClsAttentionClassifier(),
-        OneStepClassifier(),
+        OneStepClassifier(max_iter=10),
         EmbeddingClassifier(max_iter=5, random_state=0),
     ],
     ids=str,

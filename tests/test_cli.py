@@ -25,7 +25,7 @@ from sklearn_clsattn.inspection import explain, report
 from sklearn_clsattn.saving import load_model, save_model
 
 TEXTS, TOPICS = load_requests(return_X_y=True)
-TRAIN = pd.DataFrame({"text": TEXTS[:120], "label": TOPICS[:120]})
+TRAIN = pd.DataFrame({"text": TEXTS[:90], "label": TOPICS[:90]})
 TEST = pd.DataFrame({"text": TEXTS[120:160], "label": TOPICS[120:160]})
 
 
@@ -78,7 +78,7 @@ def contents(folder):
 def test_compare(run, no_time):
     code, out, err = run("compare train.csv --test test.csv")
     heading, table = out.split("\n", 1)
-    assert (code, heading, err) == (0, "120 training texts, 40 test texts", "")
+    assert (code, heading, err) == (0, "90 training texts, 40 test texts", "")
     found = pd.read_fwf(io.StringIO(table), index_col=0, na_values="-", infer_nrows=8)
     expected = comparison.compare(*TRAIN.to_numpy().T, *TEST.to_numpy().T)
     assert_frame_equal(found, expected, atol=1e-4, check_dtype=False)
@@ -102,7 +102,7 @@ def test_fit(run):
     code, out, err = run("fit train.csv -o new.skops")
     expected = TextClassifier().fit(TRAIN["text"], TRAIN["label"])
     assert (code, err) == (0, "")
-    assert f"a model of 120 texts, C {expected.C_:.3g}\n" in out
+    assert f"a model of 90 texts, C {expected.C_:.3g}\n" in out
     for topic, token in (("billing", "invoice"), ("delivery", "driver"), ("returns", "back")):
         assert re.search(f"^  {topic}: .*{token}", out, re.MULTILINE)
     found = load_model("new.skops").predict_proba(TEST["text"])
@@ -115,9 +115,11 @@ def test_fit_with_options(run):
     TRAIN.to_csv("train.csv", **written)
     TEST.to_csv("test.csv", **written)
     columns = "--text message --label topic --sep | --encoding utf-16"
-    code, _, err = run(f"fit train.csv -o new --unlabeled test.csv --C 2 --min-df 2 {columns}")
+    Path("words.txt").write_text("please\n\nOrder \n", "utf-8")
+    options = "--unlabeled test.csv --C 2 --min-df 2 --ignore words.txt"
+    code, _, err = run(f"fit train.csv -o new {options} {columns}")
     assert (code, err) == (0, "")
-    expected = TextClassifier(C=2.0, min_df=2)
+    expected = TextClassifier(C=2.0, min_df=2, stop_words=["please", "Order"])
     expected.fit(TRAIN["text"], TRAIN["label"], unlabeled=TEST["text"])
     found = load_model("new")
     assert str(found) == str(expected)

@@ -1,8 +1,6 @@
 """Where fits compute: threads that they share and give back, and devices."""
 
 import multiprocessing
-import os
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
-from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
+from sklearn_clsattn.text import ContextVectorizer
 
 
 def output_that(watch):
@@ -152,24 +150,6 @@ def test_texts_are_counted_alike_with_any_number_of_threads(eight_threads):
         assert torch.get_num_threads() == n_threads
     for one, other in zip(*matrices, strict=True):
         assert (one != other).nnz == 0
-
-
-WITHOUT_PYTORCH = """
-import sys
-from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
-texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
-counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(texts)
-assert "torch" not in sys.modules
-print(counts.sum(), counts.shape[1])
-"""
-
-
-def test_texts_are_counted_in_threads_without_pytorch():
-    counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(long_texts())
-    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_PYTORCH]
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
 
 
 # Devices

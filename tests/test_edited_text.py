@@ -34,7 +34,7 @@ from sklearn_clsattn.inspection.word_search import REACHED, fewest_words
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
-N_TEXTS = 40
+N_TEXTS = 20
 PIECES = [
     *("good", "Good", "bad", "not", "very", "film", "don't", "naïve", "7/10", "l’été", "x_y"),
     *("GOOD", "!", "?!", ",", ".", " (", ") ", "-", "...", "\n", "  ", "🙂", "👍🏽", "漢字"),
@@ -47,7 +47,7 @@ PIECES = [
 written = st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join) | st.text(max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(written, st.data())
 def test_the_other_words_stay_in_their_order(text, data):
     document = EditableText(text)
@@ -180,8 +180,7 @@ DATA = {
 }
 PIPELINES = {
     "text classifier": TextClassifier(C=1.0, min_df=1),
-    "text classifier, without context": TextClassifier(C=1.0, context=False),
-    "text classifier, case": TextClassifier(C=1.0, lowercase=False, min_df=1),
+    "text classifier, case": TextClassifier(C=1.0, context=False, lowercase=False),
     "context, by spaces": make_pipeline(  # in double precision: sums in single may be rounded
         ContextVectorizer(token_pattern=r"\S+", dtype=np.float64), classifier()
     ),
@@ -273,15 +272,15 @@ def test_every_answer_comes_true(case):
     _, model, texts = case
     target = asked_for(model)
     explanation = explain(model, texts, target=target)
-    few = explanation[:10]
+    few = explanation[:5]
     asked = [explanation.counterfactual(), few.sufficient()]
     asked += [few.counterfactual(to=label) for label in explanation.classes.tolist()]
-    assert sum(assert_all_true(sets, model, target, texts[: len(sets)]) for sets in asked) > 20
+    assert sum(assert_all_true(sets, model, target, texts[: len(sets)]) for sets in asked) > 10
 
 
 def test_all_were_tried_where_it_says_so(case):
     _, model, texts = case
-    short = sorted(texts, key=len)[10:16]
+    short = sorted(texts, key=len)[5:11]
     target = asked_for(model)
     sets = explain(model, short, target=target).counterfactual()
     for text, answer in zip(short, sets, strict=True):
@@ -301,7 +300,7 @@ def test_without_a_word_is_the_prediction_of_the_text_without_it(case):
     name, model, texts = case
     target = asked_for(model)
     n_checked = 0
-    for text in texts[:6]:
+    for text in texts[:3]:
         one = explain(model, [text], target=target)
         for token, decisions in zip(one.tokens, one.decision_without, strict=True):
             spans = spans_of(token, text, by_spaces=name.endswith("by spaces"))
@@ -342,7 +341,7 @@ def test_answers_about_odd_texts_come_true(text):
 def test_steps_may_need_a_series():
     lower = FunctionTransformer(lambda texts: texts.str.lower())
     model = make_pipeline(lower, CountVectorizer(), classifier()).fit(pd.Series(TEXTS), LABELS)
-    asked = pd.Series(ASKED[:20], index=range(3, 43, 2))
+    asked = pd.Series(ASKED[:8], index=range(3, 19, 2))
     assert assert_all_true(explain(model, asked).counterfactual(), model, None, asked)
 
 
@@ -350,10 +349,10 @@ def test_the_probabilities_alone_are_enough():
     """Of an estimator without logarithms, probabilities are taken."""
     model = PIPELINES["fast counts"]
     model.fit(TEXTS, LABELS)
-    sets = explain(model, ASKED[:20]).counterfactual()
+    sets = explain(model, ASKED[:8]).counterfactual()
     with patch.object(ClsAttentionClassifier, "predict_log_proba", new=property()):
         assert not hasattr(model, "predict_log_proba")
-        again = explain(model, ASKED[:20]).counterfactual()
+        again = explain(model, ASKED[:8]).counterfactual()
     for one, other in zip(sets, again, strict=True):
         assert one.words == other.words
         assert_allclose(one.margins, other.margins, rtol=1e-6)
@@ -362,8 +361,8 @@ def test_the_probabilities_alone_are_enough():
 def test_two_layers_of_attention_have_answers_about_words():
     counter = CountVectorizer().fit(TEXTS)
     model = make_pipeline(counter, network(counter.transform(TEXTS), LABELS, n_layers=2))
-    sets = explain(model, ASKED[:10]).counterfactual()
-    assert assert_all_true(sets, model, None, ASKED[:10])
+    sets = explain(model, ASKED[:5]).counterfactual()
+    assert assert_all_true(sets, model, None, ASKED[:5])
 
 
 # ---- what is shown -------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ HTML = explain(MODEL, TEXTS[:1]).to_html()
 HOSTILE = "</b>\"'><script onclick='x'>&amp;\x00\x1b[31m"
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20))
 @example(HOSTILE, HOSTILE, HOSTILE)
 def test_any_text_name_and_label_is_shown_and_not_run(text, token, label):
@@ -82,13 +82,13 @@ def test_notebooks_show_some_and_say_how_many_more():
     assert "No documents" in Page(in_notebook(explanation[:0])).text
 
 
-def test_a_thousand_documents_stay_small():
+def test_many_documents_stay_small():
     rng = np.random.default_rng(0)
     words = np.array(" ".join(TEXTS).split())
     long = [" ".join(rng.choice(words, 120)) for _ in range(25)]
-    page = explain(MODEL, long)[np.arange(1000) % 25].to_html()
-    assert page.count("<section") == page.count("<details>") == 1000
-    assert len(page.encode()) < 2e6
+    page = explain(MODEL, long)[np.arange(300) % 25].to_html()
+    assert page.count("<section") == page.count("<details>") == 300
+    assert len(page.encode()) < 6e5
 
 
 def test_passages_of_a_long_text_have_the_strongest_words_and_their_place():
@@ -114,7 +114,9 @@ def number(shown):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("top", [0, 1, 30])
 def test_what_is_shown_are_the_numbers_of_the_frame(n_classes, top):
-    texts, y = make_token_classification(60, n_classes=n_classes, as_text=True, random_state=0)
+    texts, y = make_token_classification(
+        60, n_classes=n_classes, document_length=15, as_text=True, random_state=0
+    )
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
     explanation = explain(model, texts[:5], y_true=(y[:5] + np.arange(5)) % n_classes)
     for one, target in zip(explanation, (None, None, None, 1, 1), strict=True):
@@ -145,10 +147,10 @@ def test_what_is_shown_are_the_numbers_of_the_frame(n_classes, top):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_all_words_to_delete_are_named(n_classes):
     texts, y = make_token_classification(
-        90, n_classes=n_classes, as_text=True, flip_y=0.1, random_state=0
+        90, n_classes=n_classes, document_length=35, as_text=True, flip_y=0.1, random_state=0
     )
     model = TextClassifier(C=1.0).fit(texts, y)
-    explanation = explain(model, [" ".join(texts[:30]), *texts[:5]])
+    explanation = explain(model, [" ".join(texts[:10]), *texts[:5]])
     for one, found in zip(explanation, explanation.counterfactual(), strict=True):
         html = Page(one.to_html()).words().partition("Details")[0]
         text = " ".join(one.to_text(color=False, width=200).split()).partition("Details")[0]

@@ -6,12 +6,14 @@ Private names and attributes of others are what ruff forbids (SLF001, PLC2701).
 import ast
 import graphlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import sklearn_clsattn
+from sklearn_clsattn.text import TokenVectorizer
 
 ROOT = Path(sklearn_clsattn.__file__).parent
 PACKAGE = "sklearn_clsattn"
@@ -72,50 +74,53 @@ def test_imports_run_downwards():
         assert above == [], name
 
 
-FIT = """
-import sys
-
-for part in ("paper", "inspection", "comparison", "cli", "dask"):
-    sys.modules[f"sklearn_clsattn.{part}"] = None  # importing it fails
-from sklearn_clsattn import ClsAttentionClassifier
-X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
-model = ClsAttentionClassifier().fit(X, y)
-
-ClsAttentionClassifier().partial_fit(X, y, classes=set(y))
-model.predict_proba(X), model.attention(X), model.contributions(X), model.select_tokens(X)
-model.token_embeddings_
-"""
-
-# What is loaded when: an order of magnitude of time each, without a clock.
-LIGHT = """
+# What is loaded when: an order of magnitude of time each, without a clock. One process after the
+# other would load the same three times.
+SCRIPT = """
 import sys
 before = set(sys.modules)
 import sklearn_clsattn
 added = {name for name in set(sys.modules) - before if not name.startswith("sklearn_clsattn")}
 assert not {name.split(".")[0] for name in added} - {*sys.stdlib_module_names}, added
 assert not [name for name in sys.modules if name.startswith("sklearn_clsattn.")]
+
 from sklearn_clsattn.cli import main
 try:
     main(["compare", "--help"])
 except SystemExit:
     pass
 assert not {"torch", "pandas", "sklearn", "rich"} & {*sys.modules}
+
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 assert not {"torch", "matplotlib", "jinja2", "sklearn_clsattn.inspection"} & {*sys.modules}
 assert not {"sklearn.linear_model", "sklearn.ensemble", "sklearn.model_selection"} & {*sys.modules}
+
+from sklearn_clsattn.text import TokenVectorizer
+texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
+counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(texts)
+assert "torch" not in sys.modules
+print(counts.sum(), counts.shape[1])
+
+for part in ("paper", "inspection", "comparison", "cli", "dask"):
+    vars(sklearn_clsattn).pop(part, None)
+    sys.modules[f"sklearn_clsattn.{part}"] = None  # importing it fails
+X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
+model = ClsAttentionClassifier().fit(X, y)
+ClsAttentionClassifier().partial_fit(X, y, classes=set(y))
+model.predict_proba(X), model.attention(X), model.contributions(X), model.select_tokens(X)
+model.token_embeddings_
 """
 
 
-def run(code):
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
-
-
-def test_the_package_and_arguments_are_read_without_other_libraries():
-    run(LIGHT)
-
-
-def test_a_default_fit_imports_nothing_above_the_training():
-    run(FIT)
+def test_each_use_loads_what_it_needs():
+    """The package, arguments of the command line, counts (in threads), and a default fit."""
+    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert printed.returncode == 0, printed.stderr
+    texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
+    counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(texts)
+    assert printed.stdout.endswith(f"\n{counts.sum()} {counts.shape[1]}\n")
 
 
 def test_the_map_for_contributors_names_files_that_exist():

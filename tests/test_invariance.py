@@ -51,6 +51,12 @@ CASES = pytest.mark.parametrize(
 )
 
 
+@pytest.fixture(autouse=True)
+def few_scales(monkeypatch):
+    """Two values of gamma, which are enough for a mean."""
+    monkeypatch.setattr("sklearn_clsattn.training.fit.SCALES", (0.0, 1.0))
+
+
 def fitted(X, y, vectors, has_vectors, weights=None):
     """Return a classifier with the C of its choice."""
     return ClsAttentionClassifier().fit(X, y, weights, vectors if has_vectors else None)

@@ -25,7 +25,7 @@ def margins_of(decision, codes):
 
 @pytest.mark.parametrize(
     ("n_classes", "n_refits", "parameters"),
-    [(2, 50, {}), (3, 20, {}), (2, 20, {"attend_cls": False}), (2, 20, {"token_scaling": None})],
+    [(2, 25, {}), (3, 20, {}), (2, 20, {"attend_cls": False}), (2, 20, {"token_scaling": None})],
 )
 def test_margins_are_near_those_of_fits_without_each_document(n_classes, n_refits, parameters):
     X, y = data(n_classes, n_documents=180, n_tokens=40)

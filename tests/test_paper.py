@@ -16,7 +16,7 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.mathtext")
 
 from benchmarks import pages
-from benchmarks.paper import known, needles, record, run, shapes
+from benchmarks.paper import data, known, needles, record, run, shapes, theorem
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +80,15 @@ def test_a_line_holds_if_every_start_does():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
-def test_a_trial_run(tmp_path):
+def test_a_trial_run(tmp_path, monkeypatch):
+    flow = theorem.flow
+
+    def short_flow(X, y, max_iter=0, **parameters):
+        return flow(X, y, max_iter=15, **parameters)
+
+    monkeypatch.setattr(theorem, "flow", short_flow)
+    monkeypatch.setitem(theorem.SIZES, "small", (40, 4, 10, 6))
+    monkeypatch.setitem(data.TINY, "n_irrelevant", 60)
     assert run.main(["--fast", "--out", str(tmp_path)]) == 0
     found = pd.read_csv(tmp_path / "paper.csv")
     assert set(found["experiment"]) == set(run.EXPERIMENTS)

@@ -31,8 +31,9 @@ EASY_LABELS = ["yes", "yes", "no", "no"] * 10
 
 
 def texts_and_labels(n_classes=2, n=120, labels=None):
+    sizes = {"n_irrelevant": 100, "document_length": 15}
     texts, y = make_token_classification(
-        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=0
+        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=0, **sizes
     )
     labels = y if labels is None else np.array(labels, dtype=object)[y]
     return texts[: n // 2], labels[: n // 2], texts[n // 2 :], labels[n // 2 :]

@@ -22,6 +22,15 @@ def logistic():
     return make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_search():
+    """Three values of C and two of gamma: here it does not matter which is chosen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn_clsattn.training.choose_c.CS", (1.0, 3.0, 10.0))
+        patch.setattr("sklearn_clsattn.training.fit.SCALES", (0.0, 1.0))
+        yield
+
+
 @pytest.fixture(scope="module")
 def texts():
     """Few labelled texts, texts without labels, others to test on, and those of the teacher."""
@@ -78,31 +87,6 @@ def at_random_of(n_classes):
     return lambda some: rng.dirichlet(np.ones(n_classes), len(some))
 
 
-def test_every_form_of_a_teacher(texts, teacher, taught):
-    labelled, more = texts[0], texts[1][0]
-    table = pd.DataFrame(teacher.predict_proba(more), columns=teacher.classes_)
-    asked = []
-
-    def ask(some):
-        assert type(some) is list
-        asked.append(len(some))
-        return teacher.predict_proba(some)
-
-    class Other:
-        """As SetFit is: no estimator of scikit-learn, names as `labels`."""
-
-        labels = teacher.classes_[::-1].tolist()
-
-        def predict_proba(self, some):
-            return teacher.predict_proba(some)[:, ::-1]
-
-    expected = taught.predict_proba(texts[2][0])
-    for form in (table.to_numpy(), table[table.columns[::-1]], ask, Other()):
-        model = TextClassifier().fit(*labelled, unlabeled=more, teacher=form)
-        assert_allclose(model.predict_proba(texts[2][0]), expected, atol=1e-6)
-    assert asked == [N_MORE]
-
-
 def test_the_order_of_the_texts_does_not_matter(texts, teacher, taught):
     order = np.random.default_rng(0).permutation(N_MORE)
     more = [texts[1][0][at] for at in order]
@@ -122,10 +106,36 @@ def knows_good(some):
     return np.stack([1 - good, good], axis=1)
 
 
+def test_every_form_of_a_teacher():
+    labelled = FEW, ["good", "bad"] * 10
+    teacher = logistic().fit(*labelled)
+    table = pd.DataFrame(teacher.predict_proba(MORE), columns=teacher.classes_)
+    asked = []
+
+    def ask(some):
+        assert type(some) is list
+        asked.append(len(some))
+        return teacher.predict_proba(some)
+
+    class Other:
+        """As SetFit is: no estimator of scikit-learn, names as `labels`."""
+
+        labels = teacher.classes_[::-1].tolist()
+
+        def predict_proba(self, some):
+            return teacher.predict_proba(some)[:, ::-1]
+
+    expected = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=table.to_numpy())
+    for form in (table[table.columns[::-1]], ask, Other()):
+        model = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=form)
+        assert_allclose(model.predict_proba(MORE), expected.predict_proba(MORE), atol=1e-6)
+    assert asked == [len(MORE)]
+
+
 @pytest.mark.parametrize("names", [("bad", "good"), (False, True)])
 def test_labels_of_every_type(names):
     labels = np.array(names)[[1, 0, 1, 0] * 5]
-    for form in (knows_good, knows_good(MORE), pd.DataFrame(knows_good(MORE), columns=names)):
+    for form in (knows_good, pd.DataFrame(knows_good(MORE), columns=names)):
         model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.classes_.tolist() == list(names)
         assert model.predict(["good one", "bad one"]).tolist() == list(names[::-1])
@@ -285,9 +295,9 @@ def test_a_teacher_of_a_rare_class_is_believed():
     assert model.teacher_weights_ == 1
 
 
-def test_any_number_of_teachers(texts, teacher):
-    many = [pd.DataFrame(teacher.predict_proba(texts[1][0]), columns=teacher.classes_)] * 25
-    model = TextClassifier().fit(*texts[0], unlabeled=texts[1][0], teacher=many)
+def test_any_number_of_teachers():
+    many = [knows_good(MORE)] * 25
+    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=many)
     assert_allclose(model.teacher_weights_, 1 / 25)
 
 

@@ -98,7 +98,7 @@ def test_several_labels_and_probabilities():
 
 def test_texts_without_labels_help():
     few = TextClassifier().fit(TEXTS[:40], TOPICS[:40])
-    more = TextClassifier().fit(TEXTS[:40], TOPICS[:40], unlabeled=REQUESTS.data[1000:2000])
+    more = TextClassifier().fit(TEXTS[:40], TOPICS[:40], unlabeled=REQUESTS.data[1000:1400])
     assert more.score(OTHERS, OTHER_TOPICS) > few.score(OTHERS, OTHER_TOPICS)
     assert np.abs(more.vector_weights_).max() > 0
     brought = TextClassifier(word_vectors=WordVectors(10).fit(REQUESTS.data[1000:1600]))

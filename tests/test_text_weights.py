@@ -34,7 +34,8 @@ FITTED = "start_scores_", "end_scores_", "previous_word_scores_"
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
-def test_every_stage_learns_from_weights_as_from_copies(parameters):
+def test_every_stage_learns_from_weights_as_from_copies(parameters, monkeypatch):
+    monkeypatch.setattr("sklearn_clsattn.training.choose_c.CS", (1.0, 3.0, 10.0))
     given, labels = PARAMETERS[parameters], TOPICS if parameters == "no characters" else MOODS
     weighted = TextClassifier(**given).fit(TEXTS, labels, sample_weight=WEIGHTS)
     positive = np.flatnonzero(WEIGHTS)

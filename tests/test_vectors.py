@@ -217,18 +217,18 @@ def test_what_is_wrong_is_said(tmp_path):
 def test_few_labels_and_many_texts():
     texts, y = REVIEWS[:30], RATINGS[:30]
     vectors = WordVectors(n_components=20).fit(REVIEWS)
-    plain = TextClassifier().fit(texts, y)
-    brought = TextClassifier(word_vectors=vectors).fit(texts, y)
-    learned = TextClassifier().fit(texts, y, unlabeled=REVIEWS[30:])
+    plain = TextClassifier(C=1.0).fit(texts, y)
+    brought = TextClassifier(C=1.0, word_vectors=vectors).fit(texts, y)
+    learned = TextClassifier(C=1.0).fit(texts, y, unlabeled=REVIEWS[30:])
     own = WordVectors(n_components=5)
-    other = TextClassifier(word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])
+    other = TextClassifier(C=1.0, word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])
     assert other.vectorizer_.word_vectors_.vectors_.shape[1] == 5
     assert not hasattr(own, "vectors_")
     assert plain.vectorizer_.word_vectors_ is None
     for model in (brought, learned):
         assert model.score(REVIEWS[30:], RATINGS[30:]) > plain.score(REVIEWS[30:], RATINGS[30:])
         assert set(model.vectorizer_.word_vectors_.words_) <= set(model.vectorizer_.vocabulary_)
-    both = TextClassifier(word_vectors=vectors).fit(texts, y, unlabeled=REVIEWS[30:])
+    both = TextClassifier(C=1.0, word_vectors=vectors).fit(texts, y, unlabeled=REVIEWS[30:])
     assert both.vectorizer_.word_vectors_.vectors_.shape[1] == 70
     assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
 

@@ -79,6 +79,12 @@ def _add_fit(commands: Any) -> None:
         type=int,
         metavar="N",
     )
+    command.add_argument(
+        "--ignore",
+        help="words that the model must not use, one a line",
+        type=Path,
+        metavar="FILE",
+    )
     _add_output(command, "MODEL", "file for the model; *.skops is the safe format", required=True)
 
 

@@ -44,6 +44,9 @@ def run_fit(arguments: Namespace) -> None:
     for parameter, value in (("C", arguments.C), ("min_df", arguments.min_df)):
         if value is not None:
             model.set_params(**{parameter: value})
+    if arguments.ignore is not None:
+        lines = arguments.ignore.read_text("utf-8").splitlines()
+        model.set_params(stop_words=list(filter(None, map(str.strip, lines))))
     model.fit(texts, labels, unlabeled=unlabeled)
     save_model(model, arguments.output)
     # 3) what it has learned
