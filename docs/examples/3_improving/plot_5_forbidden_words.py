@@ -9,7 +9,9 @@ the words, train again, and check that no prediction uses them any more.
 # %%
 # Most customers who ask about deliveries write from one system, and their messages end with it.
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
@@ -24,10 +26,10 @@ messages = [
 model = TextClassifier().fit(messages[:120], topics[:120])
 
 # %%
-# The system is a reason:
+# The system is a reason for deliveries, also in a message about a bill:
 
 new = [f"{text} Sent from Linux." for text in texts[500:1000]]
-explain(model, new[186:187])
+explain(model, new[107:108])
 
 # %%
 # How far do predictions depend on these words? They are deleted, and the texts predicted again.
@@ -48,11 +50,14 @@ after.round(3)
 
 for name, one in (("with the words", model), ("without", free)):
     print(f"{name}: {one.score(new, topics[500:1000]):.1%} right")
-share = 100 * before["changed"].rename("with the words").to_frame().assign(without=after["changed"])
-ax = share.plot.barh(color=["#b2570f", "#1f6fb4"], figsize=(6, 2.8))
+figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
+share = pd.DataFrame({"with the words": before["changed"], "without": after["changed"]})
+(100 * share).plot.barh(color=["#b2570f", "#1f6fb4"], ax=ax)
 ax.set(xlabel="predictions that change without the word, %", ylabel="")
+ax.legend(frameon=False)
+plt.show()
 
 # %%
 # An explanation strikes them out.
 
-explain(free, new[186:187])
+explain(free, new[107:108])
