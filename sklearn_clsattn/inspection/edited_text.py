@@ -139,14 +139,20 @@ def _joined(before: str, after: str) -> str:
     elif space_before or space_after:
         space = space_before or space_after
     else:
-        space = " " if _would_join(left[-1], right[0]) else ""
+        space = " " if _would_join(left, right) else ""
     return left + space + right
 
 
 def _would_join(left: str, right: str) -> bool:
-    """Return whether two characters side by side belong to one word."""
-    both = (left + right).replace("_", "a")
+    """Return whether two texts side by side share a word; what has no glyph may be between."""
+    last = next(filter(_has_glyph, reversed(left)), "")
+    first = next(filter(_has_glyph, right), "")
+    both = (last + first).replace("_", "a")
     return both.isalnum() and not ALONE.search(both)
+
+
+def _has_glyph(character: str) -> bool:
+    return category(character) != "Cf"
 
 
 def keep_spans(text: str, spans: Sequence[Span]) -> str:
