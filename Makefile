@@ -26,6 +26,7 @@ NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import 
 ROUNDING_PLAIN = OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
 	OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="$(NUMPY_FEATURES)"
 ROUNDING_AVX2 = OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 OPENBLAS_CORETYPE=Zen
+DOCTESTS = --doctest-modules --doctest-glob='*.md' sklearn_clsattn README.md docs/*.md
 TESTS ?=
 
 # What the demo reads (generated reviews without it), and where benchmarks and figures look for
@@ -54,7 +55,7 @@ help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
 	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page of the model's measures, tokens and mistakes (OUT=report.html)"
 	@echo "   both take TEXT=column LABEL=column SEP=';' where DATA has other names of columns or another separator"
-	@echo "make test          lint, type check, tests and doctests, in this order"
+	@echo "make test          lint, type check, then tests and doctests"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
 	@echo "make coverage      lines and branches that the tests reach"
@@ -82,7 +83,9 @@ report: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn report --force -o $(OUT) \
 		$(if $(DATA),$(DATA) $(OPTIONS),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))
 
-test: lint types tests doctests
+# Tests and doctests in one run: each worker loads the packages once.
+test: lint types
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(DOCTESTS) tests
 
 quick: lint types
 	$(MAKE) tests TESTS="$(QUICK)"
@@ -103,8 +106,7 @@ coverage: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --cov=sklearn_clsattn --cov-branch --cov-report=term
 
 doctests: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --doctest-modules --doctest-glob='*.md' \
-		sklearn_clsattn README.md docs/*.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(DOCTESTS)
 
 test-oldest:
 	$(MAKE) tests VENV=$(OLDEST) CONSTRAINTS=constraints-oldest.txt TESTS="$(FACING)"
