@@ -67,7 +67,7 @@ def depends_on(
                 edits.append((number, at, text.without(found)))
     edited = pd.DataFrame(edits, columns=["word", "largest_in", "text"])
     # 2) what changes in their predictions
-    edited["changed"] = edited["change"] = np.nan
+    edited["changed"] = edited["change"] = np.zeros(len(edits))
     if edits:
         with_word = [every_text[at] for at in edited["largest_in"]]
         without = edited["text"].tolist()
@@ -77,20 +77,18 @@ def depends_on(
         edited["change"] = changes.max(axis=1)
     # 3) word by word
     by_word = edited.groupby("word")
+    places = edited.loc[by_word["change"].idxmax()].set_index("word")["largest_in"]
+    rows = range(len(sought))
     dependence = pd.DataFrame(
         {
-            "n_texts": by_word.size(),
-            "changed": by_word["changed"].mean(),
-            "mean_change": by_word["change"].mean(),
-            "largest_change": by_word["change"].max(),
-            "largest_in": edited.loc[by_word["change"].idxmax()].set_index("word")["largest_in"],
-        },
-        index=range(len(sought)),
+            "n_texts": by_word.size().reindex(rows, fill_value=0),
+            "changed": by_word["changed"].mean().reindex(rows),
+            "mean_change": by_word["change"].mean().reindex(rows),
+            "largest_change": by_word["change"].max().reindex(rows),
+            "largest_in": places.reindex(rows, fill_value=-1).astype(int),
+        }
     )
-    dependence.index = pd.Index(list(map(_name, sought)), name="word")
-    return dependence.fillna({"n_texts": 0, "largest_in": -1}).astype(
-        {"n_texts": int, "largest_in": int}
-    )
+    return dependence.set_axis(pd.Index(list(map(_name, sought)), name="word"))
 
 
 def _pattern(word: Any) -> re.Pattern[str]:
