@@ -406,7 +406,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         return result.with_offsets(offsets)
 
     def _class_offsets(self, documents: Documents) -> Array:
-        """Return what class weights add to the intercepts, (n_outputs,)."""
+        """Return the offsets of intercepts that stand for class weights, (n_outputs,), or 0."""
         classes = documents.targets.classes
         return class_offsets(self.class_weight, classes, documents.class_weights())
 

@@ -26,13 +26,7 @@ from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
-from ..training.evidence import (
-    group_duplicates,
-    leave_one_out_log_odds,
-    left_out,
-    log_odds_without_groups,
-    projections,
-)
+from ..training.evidence import group_duplicates, log_odds_without_groups, projections
 from ..training.folds import joined_groups
 from ..training.output_loss import OutputLoss, output_loss
 from ..training.statistics import CorpusStatistics, token_scaling
@@ -101,13 +95,9 @@ def gather_evidence(
 
     # 3) evidence and mass of an occurrence of each of their entries
     factors = bag.data / occurrences_of_entries
-    if given_groups is None:
-        without = left_out(targets, weights, groups[rows])
-        odds = leave_one_out_log_odds(bag, *without, scaling.totals)
-    else:
-        groups = joined_groups(groups, given_groups)[rows]
-        own = targets.shares() * weights[:, None], weights
-        odds = log_odds_without_groups(bag, groups, *own, scaling.totals)
+    groups = groups if given_groups is None else joined_groups(groups, given_groups)
+    own = targets.shares() * weights[:, None], weights
+    odds = log_odds_without_groups(bag, groups[rows], *own, scaling.totals)
     evidence_factors = 2.0 * scaling.cls_weight * factors
     odds *= evidence_factors[:, None]
     attention = np.exp(scaling.starting_scores)

@@ -21,7 +21,6 @@ documents of one group (:mod:`.folds`) are left out together, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from .._types import Array, Numbers
 from .loss import AttentionLoss
 from .products import as_tensor
 from .statistics import Scaling, TokenTotals
-from .threads import in_threads, stream_in_threads
+from .threads import in_threads
 
 _SMALLEST_SHARE = 1e-9  # of a total that is left without a document
 _SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
@@ -173,11 +172,8 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
     # 5) the sums of the documents of step 1
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
-        some = bags[mixed].matrix()
-        for rows, part, odds in _log_odds_without(some, by_class[mixed], weights[mixed], totals):
-            odds *= part.data[:, None]
-            mixed_sums = row_sums(odds, part.indptr)
-            sums[:, mixed[rows]] = mixed_sums.T
+        alone = Grouped(mixed, np.arange(len(mixed)), by_class[mixed], weights[mixed])
+        sums[:, mixed] = evidence_without_groups(bags, alone, totals).T
     return np.ascontiguousarray(sums.T)
 
 
@@ -226,71 +222,25 @@ def log_odds_without_groups(
     lengths = np.diff(X.indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     added = safe_divide(totals.unit, Bags(X).totals())[rows] * X.data  # to totals, by each entry
-    cells, _ = pd.factorize(groups[rows].astype(np.int64) * X.shape[1] + X.indices)
-    of_group = np.bincount(cells, added * weights[rows])[cells]
+    # The entries of a token in a group of several rows have the same number.
+    is_shared = (np.bincount(groups) > 1)[groups][rows]
+    numbers, _ = pd.factorize(groups[rows[is_shared]] * X.shape[1] + X.indices[is_shared])
+
+    def of_groups(amounts: Array) -> Array:
+        amounts[is_shared] = np.bincount(numbers, amounts[is_shared])[numbers]
+        return amounts
+
+    of_group = of_groups(added * weights[rows])
     odds = np.empty((len(rows), totals.n_outputs))
     for k, column in enumerate(range(first, totals.n_classes)):
         # 1) the totals of the output's class, and of all others, without the group
-        of_class = np.bincount(cells, added * by_class[rows, column])[cells]
+        of_class = of_groups(added * by_class[rows, column])
         least = totals.pseudo_counts[X.indices] * totals.shares[:, column, None]
         kept = np.maximum(totals.smoothed[X.indices, column] - of_class, least[0])
         kept_rest = np.maximum(totals.rest[X.indices, column] - (of_group - of_class), least[1])
         # 2) their log-odds
         odds[:, k] = np.log(kept / kept_rest) - totals.prior_odds[column]
     return odds
-
-
-def leave_one_out_log_odds(X: Any, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
-    """Return the leave-one-out log-odds of all entries of a CSR matrix, (n_entries, n_outputs).
-
-    `by_class` and `weights` are :func:`left_out`.
-    """
-    odds = np.empty((X.nnz, totals.n_outputs))
-    for rows, _, odds_of_block in _log_odds_without(X, by_class, weights, totals):
-        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
-        odds[entries] = odds_of_block
-    return odds
-
-
-def _log_odds_without(
-    X: Any, by_class: Array, weights: Array, totals: TokenTotals
-) -> Iterator[tuple[slice, Any, Array]]:
-    """Yield rows, CSR arrays of these, and their entries' log-odds, (n_entries, n_outputs)."""
-    dtype = _precision(Bags(X))
-    first = totals.n_classes - totals.n_outputs  # the class of the first output
-    totals_of_class = totals.smoothed[:, first:].astype(dtype, order="C")
-    totals_of_others = totals.rest[:, first:].astype(dtype, order="C")
-    prior_odds = totals.prior_odds[first:].astype(dtype)
-    pseudo_counts = totals.pseudo_counts[:, None].astype(dtype)
-    share_of_class, share_of_others = totals.shares[:, first:].astype(dtype)
-    # What an entry of 1 adds to the totals.
-    units = safe_divide(totals.unit, Bags(X).totals())[:, None]
-    left_out_of_class = by_class[:, first:]
-    left_out_of_others = weights[:, None] - left_out_of_class
-    added_to_class = (left_out_of_class * units).astype(dtype)
-    added_to_others = (left_out_of_others * units).astype(dtype)
-
-    def log_odds(block: tuple[slice, Any]) -> tuple[slice, Any, Array]:
-        rows, part = block
-        lengths = np.diff(part.indptr)
-        entries = part.data[:, None]
-        least = pseudo_counts[part.indices]
-        # 1) the totals of each output's class without the document
-        of_class = totals_of_class[part.indices]
-        of_class -= np.repeat(added_to_class[rows], lengths, axis=0) * entries
-        np.maximum(of_class, least * share_of_class, out=of_class)
-        # 2) those of all other classes
-        of_others = totals_of_others[part.indices]
-        of_others -= np.repeat(added_to_others[rows], lengths, axis=0) * entries
-        np.maximum(of_others, least * share_of_others, out=of_others)
-        # 3) their log-odds
-        of_class /= of_others
-        odds = np.log(of_class, out=of_class)
-        odds -= prior_odds
-        return rows, part, odds
-
-    n_entries = BLOCK_ENTRIES // totals.n_outputs + 1
-    yield from stream_in_threads(log_odds, row_blocks(X, n_entries))
 
 
 def _precision(bags: Bags) -> type[np.floating[Any]]:
