@@ -6,11 +6,14 @@ The folder is `sentiment` of the public counterfactually augmented reviews
 (acmi-lab/counterfactually-augmented-data): `orig/train.tsv`, `new/train.tsv` and both's `test.tsv`,
 with the columns Sentiment and Text, and `combined/paired/train_paired.tsv`, whose `batch_id` is the
 same for a review and its edited twin. A model that uses the words that people would is right about
-both. Without a folder the texts are generated requests, with a last sentence of the other mood.
+both. Trusted words are those of the lexicon that `vaderSentiment` ships, where it is installed, and
+stop words name kinds of films. Without a folder the texts are generated requests, with a last
+sentence of the other mood.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import warnings
 from pathlib import Path
@@ -26,6 +29,25 @@ from sklearn_clsattn.text import TokenVectorizer
 from . import pages
 from .models import LOGISTIC, OURS, logistic, nb_svm, quality, text_classifier
 from .problems import load
+
+KINDS_OF_FILMS = [
+    "horror",
+    "romance",
+    "romantic",
+    "comedy",
+    "drama",
+    "documentary",
+    "western",
+    "musical",
+    "thriller",
+    "fantasy",
+    "sequel",
+    "remake",
+    "series",
+    "cartoon",
+    "anime",
+    "zombie",
+]
 
 
 class Reviews(NamedTuple):
@@ -52,6 +74,20 @@ def generated(texts: Any, labels: Any) -> tuple[Reviews, Reviews]:
     numbers = np.arange(len(labels))
     first = Reviews(np.asarray(texts, dtype=object), is_second, numbers)
     return first, Reviews(np.array(edited, dtype=object), 1 - is_second, numbers)
+
+
+def lexicon() -> dict[int, list[str]] | None:
+    """Return the words of a public lexicon, bad (0) and good ones (1), None where it is absent."""
+    package = importlib.util.find_spec("vaderSentiment")
+    if package is None or package.origin is None:
+        return None
+    words: dict[int, list[str]] = {0: [], 1: []}
+    file = Path(package.origin).with_name("vader_lexicon.txt")
+    for line in file.read_text(encoding="utf-8").splitlines():
+        word, mean, *_ = line.split("\t")
+        if word.isalpha():
+            words[int(float(mean) > 0)].append(word)
+    return words
 
 
 def both(first: Reviews, second: Reviews) -> Reviews:
@@ -88,6 +124,16 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append([where, title, *_measures(model, tests)])
     model = text_classifier().fit(paired.texts, paired.labels, groups=paired.numbers)
     rows.append(["both", f"{OURS}, groups", *_measures(model, tests)])
+    # 3) with words that people know
+    trusted_words = lexicon()
+    if trusted_words is None:
+        print("vaderSentiment is not installed: no trusted words.", file=sys.stderr)
+    for where, train in (("originals", originals), ("edited", edited)):
+        model = text_classifier(stop_words=KINDS_OF_FILMS).fit(train.texts, train.labels)
+        rows.append([where, f"{OURS}, stop words", *_measures(model, tests)])
+        if trusted_words is not None:
+            model = text_classifier(trusted_words=trusted_words).fit(train.texts, train.labels)
+            rows.append([where, f"{OURS}, trusted words", *_measures(model, tests)])
     header = "trained on", "", "originals", "edited"
     notes = "Accuracy and log loss of reviews for testing, and of the same reviews edited."
     pages.publish(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ._matrices import BLOCK_ENTRIES, csr_of, log_damp, row_blocks, row_sums, with_entries
 from ._types import Array, Numbers
 
+_NONE = np.empty(0, dtype=np.intp)
 _FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
 _TOTALS_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
@@ -59,6 +60,24 @@ class TokenVectors:
         return type(self)(new_numbers, self.matrix[rows], len(columns))
 
 
+@dataclass(frozen=True)
+class TrustedTokens:
+    """What people say of the tokens.
+
+    labels : those of classes that tokens speak for
+    numbers : (n_tokens,), of each token's label, -1 without one
+    factors : (n_tokens,), by which the evidence of the documents for a token is multiplied
+    """
+
+    labels: list[Any]
+    numbers: Numbers
+    factors: Array
+
+    def __getitem__(self, columns: Numbers) -> Self:
+        """Return the same of some columns, which become 0, 1, 2, ..."""
+        return replace(self, numbers=self.numbers[columns], factors=self.factors[columns])
+
+
 @dataclass(eq=False)
 class Bags:
     """Bags of documents, of shape (n_documents, n_tokens).
@@ -67,6 +86,7 @@ class Bags:
     tokens : CSR (n_units, n_tokens), weights of tokens in units; None where units are tokens
     names : (n_units,), of the units where these are not tokens
     vectors : of the tokens, if there are any
+    trusted : what people say of the tokens, if they do
     is_damped : whether the vectorizer has damped the counts of repeated words
     known_lengths : (n_documents,), of :meth:`lengths`, once they are known
     """
@@ -75,6 +95,7 @@ class Bags:
     tokens: Any = None
     names: NDArray[np.object_] | None = None
     vectors: TokenVectors | None = None
+    trusted: TrustedTokens | None = None
     is_damped: bool = False
     known_lengths: NDArray[Any] | None = None
 
@@ -143,22 +164,29 @@ class Bags:
         return replace(self, units=self.units[rows], known_lengths=lengths)
 
     def columns(self, columns: Numbers) -> Bags:
-        """Return some of the tokens, in this order, without vectors."""
+        """Return some of the tokens, in this order, without vectors and what people say."""
         if self.tokens is None:
             return Bags(self.units[:, columns], is_damped=self.is_damped)
-        return replace(self, tokens=self.tokens[:, columns], vectors=None, known_lengths=None)
+        tokens = self.tokens[:, columns]
+        return replace(self, tokens=tokens, vectors=None, trusted=None, known_lengths=None)
 
     def without_unused_columns(self) -> tuple[Bags, Numbers]:
         """Return the bags without tokens, and units, of no document, and the tokens kept.
 
-        If there are none at all, the first stays.
+        Tokens that speak for a class are kept, too. If there are none at all, the first stays.
         """
-        units, used = without_unused_columns(self.units)
+        trusted = self.trusted
+        spoken_for = _NONE if trusted is None else np.flatnonzero(trusted.numbers >= 0)
         if self.tokens is None:
-            return replace(self, units=units, vectors=None), used
-        tokens, columns = without_unused_columns(self.tokens[used])
-        names = None if self.names is None else self.names[used]
-        return replace(self, units=units, tokens=tokens, names=names, vectors=None), columns
+            units, columns = without_unused_columns(self.units, spoken_for)
+            some = replace(self, units=units, vectors=None)
+        else:
+            units, used = without_unused_columns(self.units)
+            tokens, columns = without_unused_columns(self.tokens[used], spoken_for)
+            names = None if self.names is None else self.names[used]
+            some = replace(self, units=units, tokens=tokens, names=names, vectors=None)
+        some.trusted = None if trusted is None else trusted[columns]
+        return some, columns
 
     def matrix(self) -> Any:
         """Return the bags as one CSR matrix, whose rows are sorted by column."""
@@ -290,9 +318,14 @@ def class_totals(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array)
     return totals.reshape(n_classes, n_columns)
 
 
-def without_unused_columns(X: Any) -> tuple[Any, Numbers]:
-    """Return a CSR matrix without its empty columns, and the columns kept, at least one."""
+def without_unused_columns(X: Any, others: Numbers = _NONE) -> tuple[Any, Numbers]:
+    """Return a CSR matrix without its empty columns, and the columns kept, at least one.
+
+    Some `others` are kept, too.
+    """
     columns = _used_columns(X)
+    if len(others):
+        columns = np.union1d(columns, others)
     new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
     new_numbers[columns] = np.arange(len(columns))
     indices = new_numbers[X.indices]

@@ -18,6 +18,7 @@ from ._fitting import all_or_nothing
 from ._pickling import SavedMixin
 from ._sklearn import Interval, StrOptions
 from ._types import Array
+from .text._class_words import TrustedWords
 from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
 from .text._stop_words import StopWord
 from .text._teacher import learn_from_teachers
@@ -61,6 +62,11 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
     stop_words : list, tuple or set, default=None
         Words, and compiled patterns of whole words, that the model must not use. With the default
         tokens, it predicts the same for a text as for the text without them.
+    trusted_words : dict, or list, tuple or set, default=None
+        Words, and phrases of at most max_n words, that the model should use: for each class a list
+        of those that speak for it, or some without classes. They are evidence beside the labels,
+        which matters most where there are few, and are penalised less than others. A word that is
+        trusted for a class never speaks against it.
     context : bool, default=True
         Whether the weight of a word depends on its position and on the word before it.
     word_vectors : WordVectors or None, default=None
@@ -121,6 +127,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
         "stop_words": ContextVectorizer._parameter_constraints["stop_words"],
+        "trusted_words": ContextVectorizer._parameter_constraints["trusted_words"],
         "context": ["boolean"],
         "word_vectors": [WordVectors, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -144,6 +151,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
         stop_words: Collection[StopWord] | None = None,
+        trusted_words: TrustedWords | None = None,
         context: bool = True,
         word_vectors: WordVectors | None = None,
         max_iter: int = 300,
@@ -160,6 +168,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         self.tokenizer = tokenizer
         self.lowercase = lowercase
         self.stop_words = stop_words
+        self.trusted_words = trusted_words
         self.context = context
         self.word_vectors = word_vectors
         self.max_iter = max_iter
@@ -303,6 +312,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """
+        if self.trusted_words:
+            raise ValueError("trusted_words need all texts at once: use fit.")
         if hasattr(self, "classifier_"):
             bags = bags_of(self.vectorizer_, X)
         else:
@@ -415,6 +426,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             tokenizer=self.tokenizer,
             lowercase=self.lowercase,
             stop_words=self.stop_words,
+            trusted_words=self.trusted_words,
             context=self.context,
             word_vectors=self.word_vectors,
         )

@@ -126,6 +126,7 @@ class DaskDocuments:
     largest_entry: float
     entry_scale: float | None = None
     is_damped = False
+    trust = None  # in words: these are counts
 
     @property
     def n_outputs(self) -> int:
@@ -278,13 +279,13 @@ class DaskEvidence:
         self._loss = loss
 
     def sums(self, x: Array) -> tuple[float, Array, Array]:
-        """Return the loss of naive Bayes times x[0] plus intercepts x[1:], and its derivatives."""
+        """Return the loss of multiples of the evidence plus intercepts, and its derivatives."""
         sums: tuple[float, Array, Array] = self._parts.sum(Evidence.sums, x)
         return sums
 
-    def loss_with(self, multiple: float) -> DaskLoss:
-        """Return the loss with a multiple of the evidence in it."""
-        losses = self._parts.map(Evidence.loss_with, multiple)
+    def loss_with(self, multiples: Array) -> DaskLoss:
+        """Return the loss with multiples of the evidence in it."""
+        losses = self._parts.map(Evidence.loss_with, multiples)
         return self._loss.with_parts(losses)
 
 

@@ -17,6 +17,7 @@ from benchmarks import (
     bench_threads,
     costs,
     defaults,
+    devices,
     edited_reviews,
     keywords,
     models,
@@ -27,6 +28,7 @@ from benchmarks import (
     run,
     setfit,
     teacher,
+    trusted_words,
 )
 from benchmarks.problems import sources, splits
 from sklearn_clsattn import ClsAttentionClassifier
@@ -48,6 +50,8 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
     "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "100", "50"]),
     "edited": (edited_reviews.main, [], ["both | TextClassifier(), groups"]),
+    "trusted": (trusted_words.main, ["--sets", "mood", "--labels", "20"], ["mood | 20"]),
+    "devices": (devices.main, ["--documents", "400"], ["400 | 2 | 1.0"]),
     "rare": (rare.main, ["--draws", "1", "--starts", "1"], list(rare.classifiers())),
     "explanations": (
         bench_explanations.main,
@@ -89,6 +93,8 @@ def tiny(monkeypatch):
     wrong = setfit.wrong
     monkeypatch.setattr(setfit, "wrong", lambda split: islice(wrong(split), 2))
     monkeypatch.setattr(costs, "N_TOKENS", 60)
+    monkeypatch.setattr(trusted_words, "DRAWS", {20: 1})
+    monkeypatch.setattr(devices, "CASES", [(400, 2)])
 
 
 @pytest.fixture(scope="module")

@@ -200,10 +200,10 @@ def test_labels_show_that_words_are_wrong_together():
         ("two classes", {"a": ["goal"]}),
         ("'a' must be a list of words, got 'goal'", {"a": "goal", "b": ["vote"]}),
         ("'a' must be a list of words", {"a": [1], "b": ["vote"]}),
-        ("keyword '' of 'b' has no token", {"a": ["goal"], "b": ["vote", ""]}),
+        ("'' in keywords of 'b' has no token", {"a": ["goal"], "b": ["vote", ""]}),
         (r"No text contains keywords of \['b'\]", {"a": ["goal"], "b": ["unheard"]}),
         (r"'a' must be a list of words, got \[\]", {"a": [], "b": ["vote"]}),
-        ("'GOAL' is a keyword of 'a' and 'b'", {"a": ["goal"], "b": ["vote", "GOAL"]}),
+        ("'GOAL' is in keywords of both 'a' and 'b'", {"a": ["goal"], "b": ["vote", "GOAL"]}),
         ("'keywords' parameter .* must be an instance of 'dict'", ["goal", "vote"]),
     ],
 )

@@ -21,6 +21,7 @@ from ..text._tokens import WORDS_AND_PUNCTUATION, tokenize
 
 Span = tuple[int, int]
 
+_MARKS = frozenset(["Mn", "Mc", "Me", "Cf"])
 _CLOSING = frozenset(".,;:!?)]}…。、，！？")  # no space stands before these
 
 
@@ -144,15 +145,16 @@ def _joined(before: str, after: str) -> str:
 
 
 def _would_join(left: str, right: str) -> bool:
-    """Return whether two texts side by side share a word; what has no glyph may be between."""
-    last = next(filter(_has_glyph, reversed(left)), "")
-    first = next(filter(_has_glyph, right), "")
+    """Return whether two texts side by side share a word; what is no letter may be between."""
+    last = next(filter(_is_base, reversed(left)), "")
+    first = next(filter(_is_base, right), "")
     both = (last + first).replace("_", "a")
     return both.isalnum() and not ALONE.search(both)
 
 
-def _has_glyph(character: str) -> bool:
-    return category(character) != "Cf"
+def _is_base(character: str) -> bool:
+    """Return whether a character is no mark of the one before, and has a glyph."""
+    return category(character) not in _MARKS
 
 
 def keep_spans(text: str, spans: Sequence[Span]) -> str:

@@ -33,6 +33,7 @@ from .._validation import (
 )
 from ..training.threads import in_background, stream_in_threads, thread_pool
 from ._characters import frequent_characters
+from ._class_words import TrustedWords, checked_trusted_words, trusted_tokens
 from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
@@ -161,6 +162,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         Words, and compiled patterns of whole words, that are left out of every text before anything
         is counted: a text has the same bag as without them. A word is one token: ``"linux"`` does
         not match ``linux's``, but ``re.compile("linux('s)?")`` does both.
+    trusted_words : dict, or list, tuple or set, default=None
+        Words, and phrases that are n-grams, which the classifier should use: for each class a list
+        of those that speak for it, or some without classes. All of them become columns. Only
+        :class:`~sklearn_clsattn.TextClassifier` learns from what they say.
     normalize : {"NFKC", "NFC", None}, default="NFKC"
         Unicode normalization form of the texts, so that texts that look the same are the same.
         "NFKC" also replaces ligatures, full-width and styled letters, and numbers such as ² and ½,
@@ -252,6 +257,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
         "stop_words": [list, tuple, set, frozenset, None],
+        "trusted_words": [dict, list, tuple, set, frozenset, None],
         "normalize": [StrOptions({"NFKC", "NFC"}), None],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
@@ -272,6 +278,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
         stop_words: Collection[StopWord] | None = None,
+        trusted_words: TrustedWords | None = None,
         normalize: Form = "NFKC",
         characters: tuple[int, int] | None = (2, 5),
         character_min_df: float | Literal["auto"] = "auto",
@@ -287,6 +294,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.tokenizer = tokenizer
         self.lowercase = lowercase
         self.stop_words = stop_words
+        self.trusted_words = trusted_words
         self.normalize = normalize
         self.characters = characters
         self.character_min_df = character_min_df
@@ -378,9 +386,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
         words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         bags = self._bags(words.tokens.n_documents, [words], numbers)
-        if self.word_vectors_ is None:
-            return bags
-        return replace(bags, vectors=vectors_of(self.word_vectors_, self.get_feature_names_out()))
+        trusted_terms = self._checked_trusted_words()
+        if trusted_terms:
+            weights = checked_weights(bags.units, sample_weight)
+            names = self.get_feature_names_out()
+            bags.trusted = trusted_tokens(trusted_terms, names, bags, weights)
+        if self.word_vectors_ is not None:
+            bags.vectors = vectors_of(self.word_vectors_, self.get_feature_names_out())
+        return bags
 
     def _learn(
         self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any, groups: Any
@@ -394,6 +407,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         targets = _checked_targets(every_text, y, weights) if self.context else None
         given_groups = checked_groups(weights, groups)
         self._stop_words = self._checked_stop_words()
+        trusted_terms = self._checked_trusted_words()
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
         if given_groups is not None:
             given_groups = given_groups[weights > 0]
@@ -416,14 +430,16 @@ class ContextVectorizer(  # type: ignore[call-arg]
             if numbers is not None:
                 remember_units(self, parts, numbers.units)
             del counts
-        # 4) word vectors, whose words become features
+        # 4) trusted words, and words with vectors, which become features
         self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
+        more = list(trusted_terms)
         if self.word_vectors_ is not None:
-            vocabulary = dict(self.vocabulary_)  # of which units and columns are remembered
             stop_words = StopWords(self._stop_words)
-            for word in self.word_vectors_.words_.tolist():
-                if word not in stop_words:
-                    vocabulary.setdefault(word, len(vocabulary))
+            more += [word for word in self.word_vectors_.words_.tolist() if word not in stop_words]
+        if more:
+            vocabulary = dict(self.vocabulary_)  # of which units and columns are remembered
+            for term in more:
+                vocabulary.setdefault(term, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
             words = words._replace(columns=self._columns(tokens))
             numbers = self._unit_numbers()
@@ -653,12 +669,21 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _checked_stop_words(self) -> list[StopWord]:
         """Return the stop words as tokens and patterns."""
-
-        def tokens_of(words: list[str]) -> Tokens:
-            return self._every_token(self._texts(words))
-
         words = self.stop_words or ()
-        return checked_stop_words(words, tokens_of, lowercase=self.lowercase)
+        return checked_stop_words(words, self._tokens_of_words, lowercase=self.lowercase)
+
+    def _checked_trusted_words(self) -> dict[str, Any]:
+        """Return the trusted words as n-grams, with their classes."""
+        if not self.trusted_words:
+            return {}
+        stop_words = StopWords(self._stop_words)
+        return checked_trusted_words(
+            self.trusted_words, self._tokens_of_words, stop_words, self.ngram_range
+        )
+
+    def _tokens_of_words(self, words: list[str]) -> Tokens:
+        """Return the tokens of words as a parameter names them."""
+        return self._every_token(self._texts(words))
 
     def _every_token(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from itertools import pairwise, permutations
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from .._base import sharpened
 from .._fitting import all_or_nothing
 from .._pickling import SavedMixin
 from .._types import Array, Numbers
+from ._class_words import words_of_classes
 from ._normalization import normalized_texts
 from ._tokens import (
     WORDS_AND_PUNCTUATION,
@@ -369,22 +370,15 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
 
     def _words(self) -> tuple[Words, list[tuple[int, str]]]:
         """Return the tokens of each keyword, and the number of its class with the keyword."""
-        names: dict[tuple[str, ...], tuple[int, str]] = {}
         labels = self.classes_.tolist()
-        for code, label in enumerate(labels):
-            given = self.keywords[label]
-            is_list = not isinstance(given, str) and len(given) > 0
-            if not is_list or not all(isinstance(name, str) for name in given):
-                raise ValueError(f"keywords of {label!r} must be a list of words, got {given!r}.")
-            tokens = self._tokens(normalized_texts(given, "NFKC", lowercase=True))
-            every_token = [tokens.words[number] for number in tokens.ids.tolist()]
-            for name, (start, stop) in zip(given, pairwise(tokens.indptr.tolist()), strict=True):
-                if start == stop:
-                    raise ValueError(f"The keyword {name!r} of {label!r} has no token.")
-                other, _ = names.setdefault(tuple(every_token[start:stop]), (code, name))
-                if other != code:
-                    raise ValueError(f"{name!r} is a keyword of {labels[other]!r} and {label!r}.")
-        return list(names), list(names.values())
+        keywords = {label: self.keywords[label] for label in labels}
+        phrases = words_of_classes(
+            "keywords",
+            keywords,
+            lambda words: self._tokens(normalized_texts(words, "NFKC", lowercase=True)),
+        )
+        names = [(labels.index(label), name) for label, name in phrases.values()]
+        return list(phrases), names
 
     def _new_model(self, **parameters: Any) -> TextClassifier:
         """Return a classifier, not fitted."""

@@ -20,6 +20,7 @@ from .folds import joined_groups, near_copies, sampled_rows
 from .forward import count_selected
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
+from .trusted_words import Trust, trust_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,11 @@ class Documents:
     def statistics(self) -> CorpusStatistics:
         """Sums over the documents."""
         return CorpusStatistics.from_documents(self.bags, self.targets, self.weights)
+
+    @cached_property
+    def trust(self) -> Trust | None:
+        """What people say of the tokens, if they do."""
+        return None if self.bags.trusted is None else trust_in(self.bags.trusted, self.targets)
 
     @cached_property
     def groups(self) -> Numbers:

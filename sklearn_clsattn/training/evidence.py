@@ -44,10 +44,12 @@ _ROUNDING = 1e-12  # of sums that are added up in another order
 class Evidence:
     """The naive Bayes evidence for documents, each without itself and its copies.
 
-    `loss` is the sum of their losses. `by_class`, (n_documents, n_classes), and `weights`,
-    (n_documents,), are left out with each of the bags (:func:`left_out`), and the others of their
-    group with those of `grouped`. `numerators` are sums over a document's tokens, `outputs` these
-    divided by the attention mass at the start, both (n_documents, n_outputs).
+    `loss` is the sum of their losses. What people state of tokens (:mod:`.trusted_words`) is
+    evidence as well, the second of `n_kinds`, if they do. `by_class`, (n_documents, n_classes), and
+    `weights`, (n_documents,), are left out with each of the bags (:func:`left_out`), and the others
+    of their group with those of `grouped`. `numerators` are sums over a document's tokens,
+    `outputs` these divided by the attention mass at the start, both (n_kinds, n_documents,
+    n_outputs).
     """
 
     def __init__(
@@ -64,8 +66,10 @@ class Evidence:
         sums = evidence_without(bags, by_class, weights, scaling.totals)
         if grouped is not None:
             sums[grouped.rows] = evidence_without_groups(bags, grouped, scaling.totals)
-        sums *= scaling.unit
-        self.numerators = as_tensor(sums, loss.device)
+        kinds = [sums]
+        if scaling.totals.stated is not None:
+            kinds.append(bags.dot(scaling.totals.stated))
+        self.numerators = as_tensor(np.array(kinds) * scaling.unit, loss.device)
         attention = np.exp(scaling.starting_scores, dtype=np.float64)
         by_token = torch.from_numpy(attention[:, None]).to(loss.device, loss.dtype)
         token_mass = loss.products.sum_over_tokens(by_token).to(torch.float64)
@@ -73,22 +77,29 @@ class Evidence:
         self.outputs = self.numerators / mass.clamp(min=_SMALLEST_MASS)
 
     def sums(self, x: Array) -> tuple[float, Array, Array]:
-        """Return the loss of naive Bayes times x[0] plus intercepts x[1:], gradient and Hessian.
+        """Return the loss of multiples of the evidence plus intercepts, gradient and Hessian.
 
-        x is (1 + n_outputs,).
+        x is (n_kinds + n_outputs,).
         """
-        intercepts = torch.from_numpy(x[1:]).to(self.outputs.device)
-        outputs = x[0] * self.outputs + intercepts
+        numbers = torch.from_numpy(x).to(self.outputs.device)
+        multiples, intercepts = numbers.tensor_split([len(self.outputs)])
+        outputs = _sum_of_multiples(multiples, self.outputs) + intercepts
         value, by_output = self._loss.output_loss(outputs)
-        by_multiple = (by_output * self.outputs).sum()
+        by_multiple = torch.einsum("iab,ab->i", self.outputs, by_output)
         by_intercept = by_output.sum(dim=0)
-        gradient = torch.cat([by_multiple[None], by_intercept])
+        gradient = torch.cat([by_multiple, by_intercept])
         hessian = self._loss.output_loss.hessian(outputs, self.outputs)
         return value, gradient.cpu().numpy(), hessian.cpu().numpy()
 
-    def loss_with(self, multiple: float) -> AttentionLoss:
-        """Return the loss with a multiple of the evidence in it."""
-        return self._loss.with_evidence(self.numerators * multiple)
+    def loss_with(self, multiples: Array) -> AttentionLoss:
+        """Return the loss with multiples of the evidence, (n_kinds,), in it."""
+        factors = torch.from_numpy(multiples).to(self.numerators.device)
+        return self._loss.with_evidence(_sum_of_multiples(factors, self.numerators))
+
+
+def _sum_of_multiples(multiples: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+    """Return the sum of multiples, (n_kinds,), of evidence, (n_kinds, n_documents, n_outputs)."""
+    return torch.einsum("i,iab->ab", multiples, kinds)
 
 
 def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, Array]:
@@ -133,6 +144,7 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
         lengths = np.diff(part.indptr)
         left_out_of_totals = np.repeat(left_out_units[rows], lengths)
         left_out_of_totals *= part.data
+        weighted = part.data if totals.factors is None else part.data * totals.factors[part.indices]
         for k in range(n_outputs):
             # 3) the share of each total that is left without the document
             is_of_class = by_class[rows, first + k] > 0
@@ -145,7 +157,7 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
             np.maximum(kept, _SMALLEST_SHARE, out=kept)
             # 4) the changes of the sums of log-odds
             np.log(kept, out=kept)
-            kept *= part.data
+            kept *= weighted
             changes = row_sums(kept, part.indptr)
             sums[k, rows] += np.where(is_of_class, changes, -changes)
 
@@ -240,7 +252,7 @@ def log_odds_without_groups(
         kept_rest = np.maximum(totals.rest[X.indices, column] - (of_group - of_class), least[1])
         # 2) their log-odds
         odds[:, k] = np.log(kept / kept_rest) - totals.prior_odds[column]
-    return odds
+    return odds if totals.factors is None else odds * totals.factors[X.indices, None]
 
 
 def _precision(bags: Bags) -> type[np.floating[Any]]:

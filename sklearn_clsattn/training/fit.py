@@ -92,10 +92,13 @@ def fit_attention(
         if choice.point is not None:  # nearer than the default start
             path.set_vector_scale(choice.point_scale)
             path.start_at(choice.point.to(path.point.dtype))
-    # 3) the fit on all documents
+    # 3) the fit on all documents, after which no trusted word speaks against its class
     path.set_vector_scale(vector_scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    if documents.trust is not None:
+        values = documents.trust.kept_by(result.model.values)
+        result = replace(result, model=replace(result.model, values=values))
     # 4) the other tokens, some of which have vectors
     unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
     if leaves_out_unseen and vectors is None:

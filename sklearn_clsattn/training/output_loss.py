@@ -66,22 +66,20 @@ class LogisticLoss:
         return outputs.clone()
 
     def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
-        """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
+        """Return the Hessian of the loss by m and b, where outputs are m times `along` plus b.
 
-        Both are (n_documents, n_outputs), the result (1 + n_outputs, 1 + n_outputs).
+        `outputs` are (n_documents, n_outputs), `along` is (n_multiples, n_documents, n_outputs),
+        and the result (n_multiples + n_outputs, n_multiples + n_outputs).
         """
         p = self.probabilities(outputs)
         variances = p * (1 - p)
         by_output = variances * self.weights[:, None]
         by_both = by_output * along
-        by_multiple = (by_both * along).sum()
-        by_intercept = by_output.sum(dim=0)
-        diagonal = torch.cat([by_multiple[None], by_intercept])
-        hessian = torch.diag(diagonal)
-        cross = by_both.sum(dim=0)
-        hessian[0, 1:] = cross
-        hessian[1:, 0] = cross
-        return hessian
+        return _hessian(
+            torch.einsum("iab,jab->ij", by_both, along),
+            by_both.sum(dim=1),
+            by_output.sum(dim=0),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,25 +124,35 @@ class CrossEntropy:
         return log_odds
 
     def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
-        """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
+        """Return the Hessian of the loss by m and b, where outputs are m times `along` plus b.
 
-        Both are (n_documents, n_classes), the result (1 + n_classes, 1 + n_classes).
+        Shapes are those of :meth:`LogisticLoss.hessian`.
         """
         p = self.probabilities(outputs)
         product = p * along
-        # 1) the mean under p of the outputs' derivatives by x, and of the derivatives' squares
-        mean_along = product.sum(dim=1, keepdim=True)
-        mean_square_along = (product * along).sum(dim=1, keepdim=True)
-        means = torch.cat([mean_along, p], dim=1)
-        squares = torch.cat([mean_square_along, p], dim=1)
-        # 2) the weighted sum of their covariances
-        hessian = torch.diag(self.weights @ squares)
+        # 1) the weighted sums of products of the outputs' derivatives, in the mean under p
+        weighted = product * self.weights[:, None]
+        hessian = _hessian(
+            torch.einsum("iab,jab->ij", weighted, along),
+            weighted.sum(dim=1),
+            self.weights @ p,
+        )
+        # 2) without the products of the means: the derivatives' covariances
+        means = torch.cat([product.sum(dim=2).T, p], dim=1)
         weighted_means = means * self.weights[:, None]
-        hessian.addmm_(weighted_means.T, means, alpha=-1)
-        cross = self.weights @ product
-        hessian[0, 1:] += cross
-        hessian[1:, 0] += cross
-        return hessian
+        return hessian.addmm_(weighted_means.T, means, alpha=-1)
+
+
+def _hessian(
+    by_multiples: torch.Tensor, by_both: torch.Tensor, by_intercepts: torch.Tensor
+) -> torch.Tensor:
+    """Return the Hessian by multiples and intercepts, which have a diagonal of their own.
+
+    Its parts are (n_multiples, n_multiples), (n_multiples, n_outputs) and (n_outputs,).
+    """
+    above = torch.cat([by_multiples, by_both], dim=1)
+    below = torch.cat([by_both.T, torch.diag(by_intercepts)], dim=1)
+    return torch.cat([above, below])
 
 
 OutputLoss = LogisticLoss | CrossEntropy

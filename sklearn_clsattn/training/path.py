@@ -41,7 +41,11 @@ class AttentionPath:
     ) -> None:
         # 1) the units of training, the loss and the prior mean of the values
         token_units = token_scaling(
-            documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
+            documents.statistics,
+            scaling=scaling,
+            attend_cls=attend_cls,
+            dtype=dtype,
+            trust=documents.trust,
         )
         self._loss = documents.attention_loss(dtype, device, token_units.cls_weight)
         self.mean: PriorMean | None = prior_mean(

@@ -22,6 +22,9 @@ Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` document
 evidence, divided by C where C is less than 1. So few documents do not make it large, many outweigh
 the prior, it follows the scale of the evidence, and goes to 0 with C.
 
+What people state of words (:mod:`.trusted_words`) has a multiple of its own, whose prior has the
+mean 1 and is worth more documents, whatever C is.
+
 .. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
    Relationship to the Schwarz Criterion. JASA 90.
 """
@@ -42,10 +45,13 @@ from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
 
 MEAN_SHARE = 0.5
-"""What of the best multiple of naive Bayes is the prior mean."""
+"""What of the best multiples of naive Bayes, and of what people state, is the prior mean."""
 
-PRIOR_DOCUMENTS = 0.3
-"""How many documents the prior of the multiple is worth at C = 1 and above."""
+PRIOR_MULTIPLES = 0.0, 1.0
+"""The means of the multiples' priors."""
+
+PRIOR_DOCUMENTS = 0.3, 10.0
+"""How many documents these priors are worth; the first at C = 1 and above."""
 
 _STATIONARY = 1e-8
 _ROUNDING = 1e-15
@@ -56,7 +62,7 @@ _MOST_DAMPING = 1e6
 
 
 class _Sums(NamedTuple):
-    """The loss of a multiple of naive Bayes with intercepts, (1 + n_outputs,), to second order."""
+    """The loss of multiples with intercepts, (n_kinds + n_outputs,), to second order."""
 
     value: float
     gradient: Array
@@ -64,26 +70,27 @@ class _Sums(NamedTuple):
 
 
 class PriorMean:
-    """The prior mean of the token values, and the multiple of the evidence that it is half of.
+    """The prior mean of the token values, and the multiples of the evidence that it is half of.
 
-    `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision; `evidence`
-    is what naive Bayes says of documents of this total weight. `intercepts`, (n_outputs,), are
-    those at the start, and `earlier` mean and precision of a prior of the multiple; precision 0
-    stands for the module's.
+    `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision: those of
+    naive Bayes and, if there are any, those that people state. `evidence` is what they say of
+    documents of this total weight. `intercepts`, (n_outputs,), are those at the start, and
+    `earlier` mean and precision of a prior of alpha; precision 0 stands for the module's.
 
-    :meth:`fit` sets, for one C after another, `scale`, alpha-hat; `precision`, the second
-    derivative by alpha of the penalised sum of losses there; `mean_loss`, in nats per document,
-    with that multiple and no values; and `loss`, that of the documents with half of the evidence.
+    :meth:`fit` sets, for one C after another, `multiples`, (n_kinds,), alpha-hat and gamma-hat;
+    `precision`, the second derivative by alpha of the penalised sum of losses there; `mean_loss`,
+    in nats per document, with these multiples and no values; and `loss`, that of the documents with
+    half of the evidence.
     """
 
-    scale: float
+    multiples: Array
     precision: float
     mean_loss: float
     loss: AttentionLoss
 
     def __init__(
         self,
-        log_odds: NDArray[np.floating[Any]],
+        log_odds: list[NDArray[np.floating[Any]]],
         evidence: Evidence,
         total_weight: float,
         intercepts: Array,
@@ -93,7 +100,9 @@ class PriorMean:
         self._evidence = evidence
         self._total_weight = total_weight
         self._earlier = earlier
-        self._start = np.array([0.0, *intercepts])
+        self._n_kinds = len(log_odds)
+        multiples = PRIOR_MULTIPLES[: self._n_kinds]
+        self._start = np.array([*multiples, *intercepts])
         self._reached = self._start
         self._at_start = self._evaluate(self._start)
         self.fit(1.0)
@@ -108,47 +117,76 @@ class PriorMean:
 
     def _values(self, model: FittedAttention) -> Array:
         """Return the mean of the values, (n_tokens, n_outputs), at a model's scores."""
-        factors = MEAN_SHARE * self.scale / np.exp(model.scores)
-        return np.asarray(self._log_odds * factors[:, None])
+        values = np.zeros((len(model.scores), len(self._start) - self._n_kinds))
+        for log_odds, multiple in zip(self._log_odds, self.multiples, strict=True):
+            factors = MEAN_SHARE * multiple / np.exp(model.scores)
+            values += log_odds * factors[:, None]
+        return values
 
     def fit(self, C: float) -> None:
-        """Find the best multiple for a C, and the documents' loss with half of its evidence."""
-        # 1) the prior of the multiple
-        centre, strength = self._earlier
-        if not strength:
-            information = self._at_start.hessian[0, 0] / self._total_weight
-            strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
-        # 2) the best multiple, and the loss there without the penalty
-        x, penalised = self._minimise(centre, strength)
-        self.scale = float(x[0])
+        """Find the best multiples for a C, and the documents' loss with half of their evidence."""
+        n_kinds = self._n_kinds
+        # 1) the priors of the multiples
+        information = self._at_start.hessian.diagonal()[:n_kinds] / self._total_weight
+        precisions = np.array(PRIOR_DOCUMENTS[:n_kinds]) * information
+        prior = _Prior(np.array(PRIOR_MULTIPLES[:n_kinds]), precisions)
+        precisions[0] /= min(C, 1.0)
+        if self._earlier[1]:
+            prior.means[0], precisions[0] = self._earlier
+        # 2) the best multiples, and the loss there without the penalty
+        x, penalised = self._minimise(prior)
+        self.multiples = x[:n_kinds]
         self.precision = float(penalised.hessian[0, 0])
-        loss = penalised.value - 0.5 * strength * (x[0] - centre) ** 2
+        loss = penalised.value - prior.penalty(x)
         self.mean_loss = float(loss / self._total_weight)
-        # 3) half of its evidence, for training
-        self.loss = self._evidence.loss_with(MEAN_SHARE * self.scale)
+        # 3) half of their evidence, for training
+        self.loss = self._evidence.loss_with(MEAN_SHARE * self.multiples)
 
     def _evaluate(self, x: Array) -> _Sums:
-        """Return the loss of naive Bayes times x[0] plus intercepts x[1:]."""
+        """Return the loss of multiples of the evidence plus intercepts."""
         return _Sums(*self._evidence.sums(x))
 
-    def _minimise(self, centre: float, strength: float) -> tuple[Array, _Sums]:
-        """Return multiple and intercepts of least penalised loss, and its derivatives there.
+    def _minimise(self, prior: _Prior) -> tuple[Array, _Sums]:
+        """Return multiples and intercepts of least penalised loss, and its derivatives there.
 
-        The multiple is not below 0. By Newton's method, damped where a step would raise the loss.
+        A negative multiple would turn the evidence around: where one is, one kind of evidence at
+        most has a multiple, and the others have 0.
         """
-        # 1) the start: the least value for the last C, if there was one
-        x = self._reached
-        current = _penalised(self._evaluate(x), x, centre, strength)
+        n_kinds = self._n_kinds
+        is_free = np.ones(len(self._start), dtype=bool)
+        x, sums = self._reach(self._reached, is_free, prior)
+        if (x[:n_kinds] > 0).all():
+            self._reached = x
+            return x, sums
+        candidates = []
+        each_kind = range(n_kinds) if n_kinds > 1 else ()
+        for kind in (*each_kind, -1):  # -1: none
+            is_free[:n_kinds] = np.arange(n_kinds) == kind
+            start = np.where(is_free, self._start, 0.0)
+            x, sums = self._reach(start, is_free, prior)
+            if (x[:n_kinds] >= 0).all():
+                candidates.append((x, sums))
+        return min(candidates, key=lambda candidate: candidate[1].value)
+
+    def _reach(self, x: Array, is_free: NDArray[np.bool_], prior: _Prior) -> tuple[Array, _Sums]:
+        """Return where Newton's method ends that starts at x, and the penalised loss there.
+
+        It is damped where a step would raise the loss, and changes the numbers that are free.
+        """
+        # 1) the start
+        current = prior.added_to(self._evaluate(x), x)
         curvature = np.diag(self._at_start.hessian.diagonal())
         damping = 0.0
         for _ in range(_MAX_STEPS):
-            if np.abs(current.gradient).max() <= _STATIONARY * self._total_weight:
+            gradient = np.where(is_free, current.gradient, 0.0)
+            if np.abs(gradient).max() <= _STATIONARY * self._total_weight:
                 break
             # 2) Newton's step, by least squares: the Hessian of softmax is singular
             hessian = current.hessian + damping * curvature
-            step = np.linalg.lstsq(hessian, -current.gradient, rcond=1e-12)[0]
-            candidate = x + step
-            trial = _penalised(self._evaluate(candidate), candidate, centre, strength)
+            hessian *= np.outer(is_free, is_free)
+            step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
+            candidate = x + np.where(is_free, step, 0.0)
+            trial = prior.added_to(self._evaluate(candidate), candidate)
             # 3) taken if the loss falls, else a shorter one is tried
             if trial.value < (1 + _ROUNDING) * current.value:
                 x = candidate
@@ -158,22 +196,28 @@ class PriorMean:
                 damping = max(damping / _LESS_DAMPING, _LEAST_DAMPING)
             else:  # the value is the least that rounding allows
                 break
-        # A negative multiple would turn the evidence around.
-        if x[0] > 0:
-            self._reached = x
-            return x, current
-        x = self._start
-        return x, _penalised(self._at_start, x, centre, strength)
+        return x, current
 
 
-def _penalised(sums: _Sums, x: Array, centre: float, strength: float) -> _Sums:
-    """Return the loss with the prior of the multiple, which is x[0]."""
-    distance = x[0] - centre
-    gradient = sums.gradient.copy()
-    gradient[0] += strength * distance
-    hessian = sums.hessian.copy()
-    hessian[0, 0] += strength
-    return _Sums(sums.value + 0.5 * strength * distance**2, gradient, hessian)
+class _Prior(NamedTuple):
+    """Normal priors of the multiples: means and precisions, (n_kinds,)."""
+
+    means: Array
+    precisions: Array
+
+    def penalty(self, x: Array) -> float:
+        """Return the penalty on multiples with intercepts."""
+        distances = x[: len(self.means)] - self.means
+        return 0.5 * float(self.precisions @ distances**2)
+
+    def added_to(self, sums: _Sums, x: Array) -> _Sums:
+        """Return the loss of multiples with intercepts x, with the penalty."""
+        n_kinds = len(self.means)
+        gradient = sums.gradient.copy()
+        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
+        hessian = sums.hessian.copy()
+        hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
+        return _Sums(sums.value + self.penalty(x), gradient, hessian)
 
 
 def prior_mean(
@@ -193,8 +237,12 @@ def prior_mean(
     if scaling.totals is None:
         return None
     evidence = documents.evidence(loss, scaling)
-    log_odds = scaling.totals.log_odds()
-    log_odds *= scaling.unit
-    log_odds = log_odds.astype(scaling.value_scales.dtype)
+    dtype = scaling.value_scales.dtype
+    of_documents = scaling.totals.log_odds()
+    of_documents *= scaling.unit
+    log_odds = [of_documents.astype(dtype)]
+    if scaling.totals.stated is not None:
+        stated = scaling.totals.stated * scaling.unit
+        log_odds.append(stated.astype(dtype))
     intercepts = statistics.class_log_odds
     return PriorMean(log_odds, evidence, loss.total_weight, intercepts, earlier)

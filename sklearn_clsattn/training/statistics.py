@@ -33,6 +33,7 @@ from .._importance import overall_importance, signed_frequency
 from .._matrices import safe_divide
 from .._targets import Targets
 from .._types import Array, Numbers
+from .trusted_words import Trust
 
 TokenScaling = Literal["log_odds"] | None
 
@@ -198,6 +199,8 @@ class TokenTotals:
     shares : (2, n_classes), weight of each class, and of all others, relative to the rarer
     prior_odds : (n_classes,), log-odds of the classes' sums over tokens
     unit : a document of weight 1 counts this times each token's share of it
+    stated, factors : (n_tokens, n_outputs) and (n_tokens,), what people state of the tokens, and
+        what multiplies the log-odds of the documents (:mod:`.trusted_words`); None if they do not
     n_outputs : 1 for two classes, else n_classes: the last ones
     """
 
@@ -209,10 +212,14 @@ class TokenTotals:
     prior_odds: Array
     unit: float
     n_outputs: int
+    stated: Array | None = None
+    factors: Array | None = None
 
     @classmethod
-    def from_statistics(cls, statistics: CorpusStatistics) -> TokenTotals:
-        """Return the totals of the documents of some statistics."""
+    def from_statistics(
+        cls, statistics: CorpusStatistics, trust: Trust | None = None
+    ) -> TokenTotals:
+        """Return the totals of the documents of some statistics, and what people say of tokens."""
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
         # 1) totals of each class and of all others, or with and without each label
         of_all = statistics.token_shares * unit
@@ -227,8 +234,19 @@ class TokenTotals:
         rest += np.multiply.outer(relative[1], pseudo_counts)
         prior_odds = np.log(relative[0]) - np.log(relative[1])
         seen = statistics.token_shares > 0
-        n_outputs = statistics.n_outputs
-        return cls(seen, smoothed.T, rest.T, pseudo_counts, relative, prior_odds, unit, n_outputs)
+        stated, factors = (None, None) if trust is None else trust[:2]
+        return cls(
+            seen=seen,
+            smoothed=smoothed.T,
+            rest=rest.T,
+            pseudo_counts=pseudo_counts,
+            shares=relative,
+            prior_odds=prior_odds,
+            unit=unit,
+            n_outputs=statistics.n_outputs,
+            stated=stated,
+            factors=factors,
+        )
 
     @property
     def n_classes(self) -> int:
@@ -242,7 +260,7 @@ class TokenTotals:
         np.log(odds, out=odds)
         odds -= self.prior_odds[first:]
         odds[~self.seen] = 0.0  # exactly
-        return odds
+        return odds if self.factors is None else odds * self.factors[:, None]
 
 
 @dataclass(frozen=True)
@@ -277,11 +295,13 @@ def token_scaling(
     scaling: TokenScaling,
     attend_cls: bool,
     dtype: type[np.floating[Any]] = np.float64,
+    trust: Trust | None = None,
 ) -> Scaling:
     """Choose the units of training from the tokens' shares of each class's documents.
 
     `statistics` are those of all documents: through shares, every document counts alike, however
-    long. `scaling` None treats all tokens alike: no scaling, uniform attention at the start.
+    long. `trust` is what people say of the tokens, if they do. `scaling` None treats all tokens
+    alike: no scaling, uniform attention at the start.
     `dtype` is the precision of the arrays returned: that of training saves a copy there.
     """
     n_outputs = statistics.n_outputs
@@ -299,8 +319,10 @@ def token_scaling(
         scores = np.zeros(n_tokens)
         scales = np.ones((n_tokens, n_outputs))
     else:
-        totals = TokenTotals.from_statistics(statistics)
+        totals = TokenTotals.from_statistics(statistics, trust)
         odds = totals.log_odds()
+        if totals.stated is not None:
+            odds += totals.stated
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
         scales = _rescaled_power(odds, statistics.n_seen)

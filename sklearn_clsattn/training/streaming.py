@@ -116,7 +116,7 @@ def learn_batch(
         selection_counts=stream.selection_counts + batch.count_selected(result.model.scores),
         C=stream.C,
         attention_C=stream.attention_C,
-        mean_prior=(0.0, 0.0) if mean is None else (mean.scale, mean.precision),
+        mean_prior=(0.0, 0.0) if mean is None else (float(mean.multiples[0]), mean.precision),
         entry_scale=batch.entry_scale,
     )
     attributes = result.attributes | {"C_": C, "attention_C_": attention_C}

@@ -1,0 +1,99 @@
+"""Words that people name for classes: keywords of texts without labels, and trusted words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._bags import Bags, TrustedTokens
+from .._types import Array
+from ._stop_words import StopWords
+from ._tokens import Tokens
+
+TrustedWords = Mapping[Any, Collection[str]] | Collection[str]
+Phrase = tuple[str, ...]
+
+ENOUGH_WORDS = 4.0
+"""With so many trusted words in a text, other words are evidence for half."""
+
+
+def words_of_classes(
+    parameter: str, words: Mapping[Any, Any], tokens_of: Callable[[list[str]], Tokens]
+) -> dict[Phrase, tuple[Any, str]]:
+    """Return the tokens of each word or phrase, with its label and as it was given.
+
+    `tokens_of` returns the tokens of texts, and `parameter` is whose value `words` are.
+    """
+    found: dict[Phrase, tuple[Any, str]] = {}
+    for label, given in words.items():
+        is_list = not isinstance(given, str) and len(given) > 0
+        if not is_list or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"{parameter} of {label!r} must be a list of words, got {given!r}.")
+        tokens = tokens_of(list(given))
+        every_token = [tokens.words[number] for number in tokens.ids.tolist()]
+        for name, (start, stop) in zip(given, pairwise(tokens.indptr.tolist()), strict=True):
+            if start == stop:
+                raise ValueError(f"{name!r} in {parameter} of {label!r} has no token.")
+            other, _ = found.setdefault(tuple(every_token[start:stop]), (label, name))
+            if other != label:
+                raise ValueError(f"{name!r} is in {parameter} of both {other!r} and {label!r}.")
+    return found
+
+
+def checked_trusted_words(
+    trusted_words: TrustedWords,
+    tokens_of: Callable[[list[str]], Tokens],
+    stop_words: StopWords,
+    ngram_range: tuple[int, int],
+) -> dict[str, Any]:
+    """Return the n-grams that trusted words are, with the label of each, None without classes."""
+    by_class = trusted_words
+    if not isinstance(by_class, Mapping):
+        by_class = {None: list(trusted_words)}
+    terms = {}
+    for phrase, (label, name) in words_of_classes("trusted_words", by_class, tokens_of).items():
+        shortest, longest = ngram_range
+        if not shortest <= len(phrase) <= longest:
+            raise ValueError(
+                f"{name!r} in trusted_words is {len(phrase)} tokens: choose an ngram_range with "
+                f"n-grams of so many, got {ngram_range}."
+            )
+        if any(token in stop_words for token in phrase):
+            raise ValueError(f"{name!r} is in trusted_words, and in stop_words.")
+        terms[" ".join(phrase)] = label
+    return terms
+
+
+def trusted_tokens(
+    terms: Mapping[str, Any], names: NDArray[np.object_], bags: Bags, weights: Array
+) -> TrustedTokens:
+    """Return what trusted n-grams say of columns with these names.
+
+    `bags` are those of documents of these weights, whose mean number of trusted n-grams counts.
+    """
+    labels = [label for label in dict.fromkeys(terms.values()) if label is not None]
+    # 1) the columns that speak for classes
+    is_term = np.array([name in terms for name in names.tolist()], dtype=bool)
+    numbers = np.full(len(names), -1)
+    if labels:
+        numbers[is_term] = [labels.index(terms[name]) for name in names[is_term].tolist()]
+    # 2) the factor of all that have no trusted n-gram in them
+    n_terms = float(weights @ bags.dot(is_term.astype(np.float32)) / weights.sum())
+    lengths = {name.count(" ") + 1 for name in terms}
+    is_trusted = np.array([_has_part(name, terms, lengths) for name in names.tolist()], bool)
+    factors = np.where(is_trusted, 1.0, ENOUGH_WORDS / (ENOUGH_WORDS + n_terms))
+    return TrustedTokens(labels, numbers, factors)
+
+
+def _has_part(name: str, terms: Mapping[str, Any], lengths: Collection[int]) -> bool:
+    """Return whether an n-gram has a part, of one of some lengths, that is among terms."""
+    words = name.split(" ")
+    return any(
+        " ".join(words[start : start + length]) in terms
+        for length in lengths
+        for start in range(len(words) - length + 1)
+    )
