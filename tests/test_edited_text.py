@@ -408,3 +408,9 @@ def test_questions_that_are_refused():
     counts = explain(model[-1], model[0].transform(ASKED[:2]))
     refused("pass texts", counts.counterfactual)
     refused("pass texts", counts.sufficient)
+
+
+@pytest.mark.parametrize("word", ["e\u0302", "क\u0963", "a\u200d"])
+def test_words_that_end_in_marks_are_kept_apart(word):
+    assert delete_spans(f"{word},b", [(len(word), len(word) + 1)]) == f"{word} b"
+    assert delete_spans(f"{word}, b", [(len(word), len(word) + 1)]) == f"{word} b"

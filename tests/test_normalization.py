@@ -1,6 +1,7 @@
 """Texts that look the same are the same, and words of every script are found where they stand."""
 
 import pickle
+import re
 import unicodedata
 from functools import cache
 
@@ -101,6 +102,9 @@ def test_normal_forms(text, form, lowercase):
 @pytest.mark.parametrize(("form", "lowercase"), [("NFKC", True), ("NFC", False)])
 def test_every_character_has_one_form(form, lowercase):
     assigned = [one for one in map(chr, range(0x110000)) if unicodedata.category(one) not in UNUSED]
+    # Han and Hangul, where one rule is for thousands of neighbours, are sampled.
+    alike = re.compile("[\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]")
+    assigned = [one for at, one in enumerate(assigned) if at % 20 == 0 or not alike.match(one)]
     for start in range(0, len(assigned), 500):
         text = " x ".join(assigned[start : start + 500])
         result = normalized(text, form, lowercase=lowercase)

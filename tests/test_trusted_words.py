@@ -111,7 +111,7 @@ def test_derivatives_by_the_multiples_are_those_of_differences(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_multiples_are_the_best_that_are_not_negative(kind):
     """No multiple and intercepts near the best ones have a smaller penalised loss."""
-    for seed in range(6):
+    for seed in range(5):
         documents, _ = drawn(kind, seed)
         _, scaling, loss = evidence_of(documents)
         mean = prior_mean(documents, loss, scaling, documents.statistics)
@@ -133,9 +133,9 @@ def test_multiples_are_the_best_that_are_not_negative(kind):
 
 
 def best_intercepts(evidence, multiples):
-    """Return the best intercepts for multiples, by many steps down the gradient."""
+    """Return the best intercepts for multiples, by Newton's steps."""
     intercepts = np.zeros(evidence.outputs.shape[2])
-    for _ in range(100):
+    for _ in range(8):
         _, gradient, hessian = evidence.sums(np.array([*multiples, *intercepts]))
         intercepts -= np.linalg.lstsq(hessian[2:, 2:], gradient[2:], rcond=1e-10)[0]
     return intercepts
@@ -160,10 +160,10 @@ def test_words_that_are_wrong_cost_little():
         label: WORDS[other] for label, other in zip(labels, labels[1:] + labels[:1], strict=True)
     }
     models = [
-        TextClassifier(trusted_words=words, **PHRASES).fit(TEXTS[:600], TOPICS[:600])
+        TextClassifier(trusted_words=words, **PHRASES).fit(TEXTS[:400], TOPICS[:400])
         for words in (None, wrong)
     ]
-    right = [model.score(TEXTS[1000:], TOPICS[1000:]) for model in models]
+    right = [model.score(TEXTS[1000:2000], TOPICS[1000:2000]) for model in models]
     assert right[1] > right[0] - 0.02
     assert assert_not_against(models[1], wrong)
 
