@@ -67,15 +67,28 @@ class TrustedTokens:
     labels : those of classes that tokens speak for
     numbers : (n_tokens,), of each token's label, -1 without one
     factors : (n_tokens,), by which the evidence of the documents for a token is multiplied
+    spelled : CSR (n_spoken_for, n_tokens), the weights of each token that has a label, and of its
+        character n-grams, where it occurs
     """
 
     labels: list[Any]
     numbers: Numbers
     factors: Array
+    spelled: Any
+
+    @property
+    def spoken_for(self) -> Numbers:
+        """The tokens that have a label, ascending."""
+        return np.flatnonzero(self.numbers >= 0)
 
     def __getitem__(self, columns: Numbers) -> Self:
-        """Return the same of some columns, which become 0, 1, 2, ..."""
-        return replace(self, numbers=self.numbers[columns], factors=self.factors[columns])
+        """Return the same of some columns, which become 0, 1, 2, ..., and have all with a label."""
+        return replace(
+            self,
+            numbers=self.numbers[columns],
+            factors=self.factors[columns],
+            spelled=self.spelled[:, columns],
+        )
 
 
 @dataclass(eq=False)
@@ -176,7 +189,7 @@ class Bags:
         Tokens that speak for a class are kept, too. If there are none at all, the first stays.
         """
         trusted = self.trusted
-        spoken_for = _NONE if trusted is None else np.flatnonzero(trusted.numbers >= 0)
+        spoken_for = _NONE if trusted is None else trusted.spoken_for
         if self.tokens is None:
             units, columns = without_unused_columns(self.units, spoken_for)
             some = replace(self, units=units, vectors=None)

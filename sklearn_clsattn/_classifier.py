@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from ._bags import Bags, TokenVectors
+from ._bags import Bags, TokenVectors, TrustedTokens
 from ._base import BaseAttentionClassifier
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
@@ -283,6 +284,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         if token_vectors is not None:
             vectors = checked_vectors(token_vectors)
         self._fit_in_memory(X, y, sample_weight, groups, vectors=vectors)
+        trusted = X.trusted if isinstance(X, Bags) else None
+        self._trusted_tokens = None if trusted is None else replace(trusted, spelled=None)
         return self
 
     @available_if(_learns_from_batches)
@@ -420,6 +423,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "tol": None if self.tol == "auto" else self.tol,
             "scaling": self.token_scaling,
         }
+
+
+def trusted_by(classifier: ClsAttentionClassifier) -> TrustedTokens | None:
+    """Return what people said of the tokens when a classifier was fitted, None if nothing."""
+    return getattr(classifier, "_trusted_tokens", None)
 
 
 def checked_vectors(token_vectors: ArrayLike) -> TokenVectors:

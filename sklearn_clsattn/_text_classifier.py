@@ -63,10 +63,10 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         Words, and compiled patterns of whole words, that the model must not use. With the default
         tokens, it predicts the same for a text as for the text without them.
     trusted_words : dict, or list, tuple or set, default=None
-        Words, and phrases of at most max_n words, that the model should use: for each class a list
-        of those that speak for it, or some without classes. They are evidence beside the labels,
-        which matters most where there are few, and are penalised less than others. A word that is
-        trusted for a class never speaks against it.
+        Words, and phrases that are n-grams, which the model should use: for each class a list of
+        those that speak for it, or some without classes. They are evidence beside the labels, which
+        matters most where there are few, and are penalised less than others. The row of a word that
+        is trusted for a class, in an explanation, is never against it.
     context : bool, default=True
         Whether the weight of a word depends on its position and on the word before it.
     word_vectors : WordVectors or None, default=None
@@ -254,6 +254,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             self.teacher_sharpness_ = lesson.sharpness
             self.vectorizer_ = lesson.vectorizer
             self.classifier_ = lesson.classifier
+            if self.teacher_weights_.any():  # else it knows the labels' classes alone
+                self._check_trusted_classes()
             return self
         # 2) without
         with fit_task_with_part(self, classifier, X, y):
@@ -262,6 +264,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             classifier.fit(bags, y, **given)
             self.vectorizer_ = vectorizer
             self.classifier_ = classifier
+            self._check_trusted_classes()
         return self
 
     @all_or_nothing
@@ -416,6 +419,17 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         tags.input_tags.two_d_array = False
         tags.classifier_tags.multi_label = self.class_weight is None
         return tags
+
+    def _check_trusted_classes(self) -> None:
+        """Raise ValueError if words are trusted for what is no class."""
+        if isinstance(self.trusted_words, dict):
+            classes = self.classifier_.classes_.tolist()
+            unknown = [label for label in self.trusted_words if label not in classes]
+            if unknown:
+                raise ValueError(
+                    f"trusted_words are of {unknown}, but the classes are {classes}: every class "
+                    "with trusted words needs a text."
+                )
 
     def _new_vectorizer(self) -> ContextVectorizer:
         """Return the vectorizer, not fitted."""

@@ -11,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import joblib
 
+from ._bags import TrustedTokens
 from ._classifier import ClsAttentionClassifier
 from ._loaded_arrays import check_loaded
 from ._text_classifier import TextClassifier
@@ -43,6 +44,7 @@ _TYPES: tuple[type, ...] = (
     TextClassifier,
     TokenImportanceTransformer,
     TokenVectorizer,
+    TrustedTokens,
     VectorEmbeddings,
     WordVectors,
 )

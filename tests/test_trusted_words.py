@@ -13,6 +13,7 @@ from sklearn_clsattn import TextClassifier
 from sklearn_clsattn._bags import Bags, TrustedTokens
 from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain, label_issues
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text._context_vectorizer import fit_bags
 from sklearn_clsattn.training.documents import Documents
@@ -49,7 +50,7 @@ def drawn(kind, seed=0):
         problems = [(codes, n_classes)]
     numbers = np.array([0, 1, -1, -1, 1, -1, -1, -1, 0])
     factors = np.where(numbers < 0, 0.3, 1.0)
-    bags = Bags(sp.csr_array(dense), trusted=TrustedTokens([0, 1], numbers, factors))
+    bags = Bags(sp.csr_array(dense), trusted=TrustedTokens([0, 1], numbers, factors, None))
     return Documents(bags, targets, weights), problems
 
 
@@ -169,24 +170,32 @@ def test_words_that_are_wrong_cost_little():
 
 
 def assert_not_against(model, words):
-    """Require words to speak for their class as for others; return how many do no more."""
-    names = model.get_feature_names_out().tolist()
-    values = model.token_values_ if model.token_values_.ndim > 1 else model.token_values_[None]
-    has_rivals = len(values) > 1 and not model.multilabel_
+    """Require words to speak for their class as for others; return how many do no more.
+
+    What an explanation shows of a word is the word with its letters.
+    """
+    every_word = [(label, name) for label, names in words.items() for name in names]
     n_held = 0
-    for label, given in words.items():
-        k = model.classes_.tolist().index(label)
-        for name in given:
-            by_class = values[:, names.index(name)]
-            value = by_class[k] if len(values) > 1 else (2 * k - 1) * by_class[0]
-            least = np.delete(by_class, k).max() if has_rivals else 0.0
-            assert value >= least
-            n_held += value == least
+    for label, name in every_word:
+        if model.multilabel_:
+            row = explain(model, [name], target=label)
+            assert row.targets.tolist() == [label]
+        else:
+            row = explain(model, [name])
+        added = row.contributions[row.tokens.tolist().index(name)]
+        if len(added) > 1:
+            k = row.targets.tolist().index(label)
+            lead = added[k] - np.delete(added, k).max()
+        else:
+            lead = added[0] if row.targets.tolist() == [label] else -added[0]
+        assert lead > -1e-9
+        n_held += abs(lead) < 1e-9
     return n_held
 
 
 @pytest.mark.parametrize("more", ["nothing", "vectors", "labels", "two", "copies", "teacher"])
-def test_a_trusted_word_never_speaks_against_its_class(more):
+@pytest.mark.parametrize("characters", [None, (2, 5)])
+def test_a_trusted_word_never_speaks_against_its_class(more, characters):
     texts, y, options = TEXTS[:300], TOPICS[:300], {}
     wrong = {"billing": ["courier", "delivered"], "delivery": ["invoice", "charged", "parcel"]}
     if more == "vectors":
@@ -203,7 +212,8 @@ def test_a_trusted_word_never_speaks_against_its_class(more):
     if more == "two":
         some = np.flatnonzero(np.isin(y, ["billing", "delivery"]))
         texts, y = [texts[row] for row in some], y[some]
-    model = TextClassifier(C=10.0, characters=None, trusted_words=wrong).fit(texts, y, **options)
+    model = TextClassifier(C=10.0, characters=characters, trusted_words=wrong)
+    model.fit(texts, y, **options)
     assert assert_not_against(model, wrong) > 0
 
 
@@ -215,13 +225,58 @@ def test_words_without_classes_make_others_count_less():
     occurrences = [model.vectorizer_.occurrences(text) for text in texts[:300]]
     n_known = sum(one.weights[np.isin(one.terms, known)].sum() for one in occurrences) / 300
     factors = fit_bags(model.vectorizer_, texts[:300], moods[:300]).trusted.factors
-    assert_allclose(np.unique(factors), [4 / (4 + n_known), 1], rtol=1e-6)
+    assert_allclose(np.unique(factors), [3 / (3 + n_known), 1], rtol=1e-6)
     shares = []
     for one in (plain, model):
         is_known = np.isin(one.get_feature_names_out(), known)
         sizes = np.abs(one.token_values_ * np.exp(one.attention_scores_))
         shares.append(sizes[is_known].sum() / sizes.sum())
     assert shares[1] > shares[0]
+
+
+def test_letters_are_no_trusted_words():
+    model = TextClassifier(C=1.0, trusted_words={"billing": ["the", "in"]})
+    model.fit(TEXTS[:100], TOPICS[:100])
+    factors = fit_bags(model.vectorizer_, TEXTS[:100], TOPICS[:100]).trusted.factors
+    names = model.get_feature_names_out().tolist()
+    assert factors[names.index("in the")] == 1
+    others = {name for name, factor in zip(names, factors, strict=True) if factor < 1}
+    assert others >= {name for name in names if name.startswith("char:")}
+
+
+def test_words_are_known_where_texts_share_nothing():
+    words = {"billing": ["invoice"], "delivery": ["parcel"]}
+    model = TextClassifier(characters=None, trusted_words=words)
+    model.fit(["please cancel subscription", "where my order"], ["billing", "delivery"])
+    assert model.predict(["invoice", "parcel"]).tolist() == ["billing", "delivery"]
+
+
+def test_a_teacher_may_know_more_classes():
+    """The fit without it, when it is not believed, has no text of a class with trusted words."""
+    known = np.flatnonzero(TOPICS[:100] != "returns")
+    guesses = np.random.default_rng(0).dirichlet(np.ones(4), 200)
+    teacher = pd.DataFrame(guesses, columns=sorted(set(TOPICS)))
+    model = TextClassifier(C=1.0, trusted_words=WORDS, **PHRASES)
+    model.fit(
+        [TEXTS[row] for row in known], TOPICS[known], unlabeled=TEXTS[300:500], teacher=teacher
+    )
+    assert "billing" in model.classes_
+
+
+@pytest.mark.parametrize("words", [WORDS, [name for names in WORDS.values() for name in names]])
+def test_issues_of_labels_are_near_those_of_fits_without_each_text(words):
+    texts, topics = TEXTS[:60], TOPICS[:60]
+    model = TextClassifier(C=1.0, trusted_words=words, **PHRASES).fit(texts, topics)
+    issues = label_issues(model, texts, topics).set_index("document")["margin"]
+    rows = range(0, 60, 4)
+    margins = []
+    for row in rows:
+        others = np.delete(np.arange(60), row)
+        one = clone(model).fit([texts[other] for other in others], topics[others])
+        decisions = one.decision_function([texts[row]])[0]
+        k = one.classes_.tolist().index(topics[row])
+        margins.append(decisions[k] - np.delete(decisions, k).max())
+    assert np.abs(issues[list(rows)] - margins).mean() < 1
 
 
 def test_weights_are_copies_and_no_words_are_none():
@@ -240,8 +295,6 @@ def test_weights_are_copies_and_no_words_are_none():
 
 
 def test_a_model_with_trusted_words_is_saved_and_explained(tmp_path):
-    from sklearn_clsattn.inspection import explain
-
     model = TextClassifier(C=1.0, trusted_words=WORDS, **PHRASES).fit(TEXTS[:90], TOPICS[:90])
     save_model(model, tmp_path / "model.skops")
     again = load_model(tmp_path / "model.skops")
@@ -257,12 +310,14 @@ def test_a_model_with_trusted_words_is_saved_and_explained(tmp_path):
 @pytest.mark.parametrize(
     ("match", "words", "options"),
     [
-        ("'New York' in trusted_words is 2 tokens", {"a": ["New York"]}, {"ngram_range": (1, 1)}),
+        ("'New York' in trusted_words has 2 tokens", {"a": ["New York"]}, {"ngram_range": (1, 1)}),
         ("'' in trusted_words of 'a' has no token", {"a": [""]}, {}),
         ("'GOAL' is in trusted_words of both 'a' and 'b'", {"a": ["goal"], "b": ["GOAL"]}, {}),
         (r"are of \['sports'\], but the classes are \['a', 'b'\]", {"sports": ["goal"]}, {}),
         ("'goal' is in trusted_words, and in stop_words", ["goal"], {"stop_words": ["goal"]}),
         ("of 'a' must be a list of words, got 'goal'", {"a": "goal"}, {}),
+        ("of 'a' must be a list of words, got 3", {"a": 3}, {}),
+        (r"trusted_words must be a list of words, got \['goal', 3\]", ["goal", 3], {}),
     ],
 )
 def test_what_is_refused(match, words, options):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
 from .._base import bags_of_documents, fitted_attention
-from .._classifier import ClsAttentionClassifier
+from .._classifier import ClsAttentionClassifier, trusted_by
 from .._fitting import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
@@ -86,6 +86,7 @@ def label_issues(
     for step in steps:
         X = step.transform(X)
     bags = bags_of_documents(classifier, X)
+    bags.trusted = trusted_by(classifier)
     # 2) The outputs without each document, compared with its labels, or with its only one.
     if classifier.multilabel_:
         targets = targets_of_batch(y, None, classifier.classes_, multilabel=True)

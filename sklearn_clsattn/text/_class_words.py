@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,13 @@ from ._tokens import Tokens
 TrustedWords = Mapping[Any, Collection[str]] | Collection[str]
 Phrase = tuple[str, ...]
 
-ENOUGH_WORDS = 4.0
+NO_CLASS = object()
+"""In place of a label, where words are trusted without one."""
+
+CHARACTER_PREFIX = "char:  "
+"""Of the names of character n-grams. Word n-grams never have two spaces in a row."""
+
+ENOUGH_WORDS = 3.0
 """With so many trusted words in a text, other words are evidence for half."""
 
 
@@ -30,14 +36,15 @@ def words_of_classes(
     """
     found: dict[Phrase, tuple[Any, str]] = {}
     for label, given in words.items():
-        is_list = not isinstance(given, str) and len(given) > 0
-        if not is_list or not all(isinstance(name, str) for name in given):
-            raise ValueError(f"{parameter} of {label!r} must be a list of words, got {given!r}.")
+        where = parameter if label is NO_CLASS else f"{parameter} of {label!r}"
+        is_list = isinstance(given, Iterable) and not isinstance(given, str)
+        if not is_list or not len(given) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"{where} must be a list of words, got {given!r}.")
         tokens = tokens_of(list(given))
         every_token = [tokens.words[number] for number in tokens.ids.tolist()]
         for name, (start, stop) in zip(given, pairwise(tokens.indptr.tolist()), strict=True):
             if start == stop:
-                raise ValueError(f"{name!r} in {parameter} of {label!r} has no token.")
+                raise ValueError(f"{name!r} in {where} has no token.")
             other, _ = found.setdefault(tuple(every_token[start:stop]), (label, name))
             if other != label:
                 raise ValueError(f"{name!r} is in {parameter} of both {other!r} and {label!r}.")
@@ -50,16 +57,16 @@ def checked_trusted_words(
     stop_words: StopWords,
     ngram_range: tuple[int, int],
 ) -> dict[str, Any]:
-    """Return the n-grams that trusted words are, with the label of each, None without classes."""
+    """Return the n-grams that trusted words are, with the label of each, or `NO_CLASS`."""
     by_class = trusted_words
     if not isinstance(by_class, Mapping):
-        by_class = {None: list(trusted_words)}
+        by_class = {NO_CLASS: list(trusted_words)}
     terms = {}
     for phrase, (label, name) in words_of_classes("trusted_words", by_class, tokens_of).items():
         shortest, longest = ngram_range
         if not shortest <= len(phrase) <= longest:
             raise ValueError(
-                f"{name!r} in trusted_words is {len(phrase)} tokens: choose an ngram_range with "
+                f"{name!r} in trusted_words has {len(phrase)} tokens: choose an ngram_range with "
                 f"n-grams of so many, got {ngram_range}."
             )
         if any(token in stop_words for token in phrase):
@@ -69,28 +76,33 @@ def checked_trusted_words(
 
 
 def trusted_tokens(
-    terms: Mapping[str, Any], names: NDArray[np.object_], bags: Bags, weights: Array
+    terms: Mapping[str, Any], names: NDArray[np.object_], bags: Bags, weights: Array, spelled: Any
 ) -> TrustedTokens:
     """Return what trusted n-grams say of columns with these names.
 
-    `bags` are those of documents of these weights, whose mean number of trusted n-grams counts.
+    `bags` are those of documents of these weights, in which the mean weight of trusted n-grams
+    counts. `spelled`, CSR (n_some, n_tokens), are the columns of the first ones by themselves,
+    with their character n-grams.
     """
-    labels = [label for label in dict.fromkeys(terms.values()) if label is not None]
+    labels = [label for label in dict.fromkeys(terms.values()) if label is not NO_CLASS]
     # 1) the columns that speak for classes
     is_term = np.array([name in terms for name in names.tolist()], dtype=bool)
     numbers = np.full(len(names), -1)
     if labels:
         numbers[is_term] = [labels.index(terms[name]) for name in names[is_term].tolist()]
+    spoken_for = np.flatnonzero(numbers >= 0)
     # 2) the factor of all that have no trusted n-gram in them
     n_terms = float(weights @ bags.dot(is_term.astype(np.float32)) / weights.sum())
     lengths = {name.count(" ") + 1 for name in terms}
     is_trusted = np.array([_has_part(name, terms, lengths) for name in names.tolist()], bool)
     factors = np.where(is_trusted, 1.0, ENOUGH_WORDS / (ENOUGH_WORDS + n_terms))
-    return TrustedTokens(labels, numbers, factors)
+    return TrustedTokens(labels, numbers, factors, spelled[spoken_for])
 
 
 def _has_part(name: str, terms: Mapping[str, Any], lengths: Collection[int]) -> bool:
-    """Return whether an n-gram has a part, of one of some lengths, that is among terms."""
+    """Return whether an n-gram of words has a part, of one of some lengths, among terms."""
+    if name.startswith(CHARACTER_PREFIX):
+        return False
     words = name.split(" ")
     return any(
         " ".join(words[start : start + length]) in terms

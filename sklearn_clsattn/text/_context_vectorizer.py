@@ -33,7 +33,7 @@ from .._validation import (
 )
 from ..training.threads import in_background, stream_in_threads, thread_pool
 from ._characters import frequent_characters
-from ._class_words import TrustedWords, checked_trusted_words, trusted_tokens
+from ._class_words import CHARACTER_PREFIX, TrustedWords, checked_trusted_words, trusted_tokens
 from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
@@ -77,9 +77,6 @@ from ._units import (
     units_of,
 )
 from ._word_vectors import WordVectors, side_by_side, vectors_of
-
-# Word n-grams never have two spaces in a row.
-CHARACTER_PREFIX = "char:  "
 
 # Character n-grams that are in more different words of a document, on average, or of all documents,
 # are dropped: in long texts they are half of all entries and carry no information.
@@ -256,8 +253,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         "token_pattern": [str],
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
-        "stop_words": [list, tuple, set, frozenset, None],
-        "trusted_words": [dict, list, tuple, set, frozenset, None],
+        "stop_words": [list, tuple, set, None],
+        "trusted_words": [dict, list, tuple, set, None],
         "normalize": [StrOptions({"NFKC", "NFC"}), None],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
@@ -390,7 +387,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         if trusted_terms:
             weights = checked_weights(bags.units, sample_weight)
             names = self.get_feature_names_out()
-            bags.trusted = trusted_tokens(trusted_terms, names, bags, weights)
+            spelled = sparse.eye_array(len(names), format="csr")
+            if numbers is not None:
+                spelled = numbers.units.table
+            bags.trusted = trusted_tokens(trusted_terms, names, bags, weights, spelled)
         if self.word_vectors_ is not None:
             bags.vectors = vectors_of(self.word_vectors_, self.get_feature_names_out())
         return bags

@@ -20,6 +20,7 @@ from .documents import Documents
 from .path import AttentionPath
 from .result import FitResult, OnIteration
 from .statistics import IMPORTANCE_FLOOR, TokenScaling
+from .trusted_words import kept_to_their_class
 from .vectors import SCALES, with_vectors
 
 FEW_DOCUMENTS = 10_000
@@ -97,8 +98,13 @@ def fit_attention(
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     if documents.trust is not None:
-        values = documents.trust.kept_by(result.model.values)
-        result = replace(result, model=replace(result.model, values=values))
+        has_rivals = documents.n_outputs > 1 and not documents.targets.multilabel
+        tokens = documents.bags.trusted
+        assert tokens is not None
+        model = kept_to_their_class(
+            result.model, tokens, documents.trust.stated, has_rivals=has_rivals
+        )
+        result = replace(result, model=model)
     # 4) the other tokens, some of which have vectors
     unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
     if leaves_out_unseen and vectors is None:

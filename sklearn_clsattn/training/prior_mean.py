@@ -155,7 +155,7 @@ class PriorMean:
         n_kinds = self._n_kinds
         is_free = np.ones(len(self._start), dtype=bool)
         x, sums = self._reach(self._reached, is_free, prior)
-        if (x[:n_kinds] > 0).all():
+        if (x[:n_kinds] >= 0).all():
             self._reached = x
             return x, sums
         candidates = []

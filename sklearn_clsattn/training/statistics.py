@@ -234,7 +234,7 @@ class TokenTotals:
         rest += np.multiply.outer(relative[1], pseudo_counts)
         prior_odds = np.log(relative[0]) - np.log(relative[1])
         seen = statistics.token_shares > 0
-        stated, factors = (None, None) if trust is None else trust[:2]
+        stated, factors = (None, None) if trust is None else trust
         return cls(
             seen=seen,
             smoothed=smoothed.T,
@@ -325,7 +325,8 @@ def token_scaling(
             odds += totals.stated
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        scales = _rescaled_power(odds, statistics.n_seen)
+        counted = slice(None) if trust is None else is_seen  # all others are 0
+        scales = _rescaled_power(odds, statistics.n_seen, counted)
         scales /= importance[:, None]
     # 2) their unit: with u = 0 and a document of mean mass, the output is that of logistic
     # regression on the scaled counts with coefficients t
@@ -348,16 +349,16 @@ def token_scaling(
     )
 
 
-def _rescaled_power(odds: Array, n_seen: int) -> Array:
+def _rescaled_power(odds: Array, n_seen: int, counted: Any) -> Array:
     """Return ``|odds| ** LOG_ODDS_EXPONENT``, rescaled to the odds' own root mean square.
 
-    In the memory of `odds`, (n_tokens, n_outputs), 0 for all but `n_seen` tokens. Where no token
-    separates the classes (all odds 0) the result is 1.
+    In the memory of `odds`, (n_tokens, n_outputs), of which the rows `counted` are 0 for all but
+    `n_seen` tokens. Where none of them separates the classes (all odds 0) the result is 1.
     """
-    squares = float(np.vdot(odds, odds))
+    squares = float(np.vdot(odds[counted], odds[counted]))
     if not squares > 1e-12 * n_seen * odds.shape[1]:
         return np.ones_like(odds)
     np.abs(odds, out=odds)
     np.power(odds, LOG_ODDS_EXPONENT, out=odds)
-    odds *= np.sqrt(squares / float(np.vdot(odds, odds)))
+    odds *= np.sqrt(squares / float(np.vdot(odds[counted], odds[counted])))
     return odds

@@ -10,15 +10,17 @@ in training and in prediction alike: what is stated knows no document's class. T
 token by the size of :math:`\phi_s r_{sk} + w_{sk}`.
 
 The factor :math:`\phi_s` is 1 for trusted words, and n-grams with one. For others it is
-4 / (4 + m), with the mean number m of trusted words in the training texts: where there are four,
-other words are evidence for half.
+3 / (3 + m), with the mean m of the weights of trusted words in a training text: where there are
+about three, other words are evidence for half.
 
-After training, a word that speaks more for another class than for its own gets the value of that
-class for both, and one that speaks against its class where there is no other the value 0.
+After training, a word that speaks more for another class than for its own, its letters included,
+gets a value with which it speaks for both alike, and one that speaks against its class where there
+is no other a value with which it says nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ import numpy as np
 from .._bags import TrustedTokens
 from .._targets import Targets
 from .._types import Array
+from .forward import FittedAttention
 
 
 class Trust(NamedTuple):
@@ -33,42 +36,54 @@ class Trust(NamedTuple):
 
     stated : (n_tokens, n_outputs), log-odds
     factors : (n_tokens,), by which the log-odds of the documents are multiplied
-    has_rivals : whether outputs are those of classes of which a document has one
     """
 
     stated: Array
     factors: Array
-    has_rivals: bool
-
-    def kept_by(self, values: Array) -> Array:
-        """Return values, (n_tokens, n_outputs), in which no word speaks against its class.
-
-        That of its class is raised to the largest of the others, or to 0 where there are none.
-        """
-        sign = self.stated.sum(axis=1)
-        rows = np.flatnonzero(sign)
-        outputs = np.abs(self.stated[rows]).argmax(axis=1)
-        least = np.zeros(len(rows))
-        if self.has_rivals:
-            others = values[rows]
-            others[np.arange(len(rows)), outputs] = -np.inf
-            least = others.max(axis=1)
-        kept = values.copy()
-        kept[rows, outputs] = sign[rows] * np.maximum(sign[rows] * values[rows, outputs], least)
-        return kept
 
 
 def trust_in(tokens: TrustedTokens, targets: Targets) -> Trust:
-    """Return what people say of the tokens of documents with these targets."""
+    """Return what people say of the tokens of documents with these targets.
+
+    Nothing is said of classes that no document can have.
+    """
     labels = targets.classes.tolist()
-    unknown = [label for label in tokens.labels if label not in labels]
-    if unknown:
-        raise ValueError(f"trusted_words are of {unknown}, but the classes are {labels}.")
     by_class = np.zeros((len(tokens.numbers), len(labels)))
-    spoken_for = np.flatnonzero(tokens.numbers >= 0)
-    columns = np.array([labels.index(label) for label in tokens.labels], dtype=np.intp)
-    by_class[spoken_for, columns[tokens.numbers[spoken_for]]] = 1.0
+    for number, label in enumerate(tokens.labels):
+        if label in labels:
+            by_class[tokens.numbers == number, labels.index(label)] = 1.0
     has_one_output = targets.n_outputs < len(labels)
     stated = by_class[:, 1:] - by_class[:, :1] if has_one_output else by_class
-    has_rivals = targets.n_outputs > 1 and not targets.multilabel
-    return Trust(stated, tokens.factors, has_rivals)
+    return Trust(stated, tokens.factors)
+
+
+def kept_to_their_class(
+    model: FittedAttention, tokens: TrustedTokens, stated: Array, *, has_rivals: bool
+) -> FittedAttention:
+    """Return a model in which no trusted word speaks against its class.
+
+    `stated` is that of :class:`Trust`; `has_rivals` says whether outputs are those of classes of
+    which a document has one.
+    """
+    columns = tokens.spoken_for
+    is_stated = stated[columns].any(axis=1)
+    columns = columns[is_stated]
+    words = np.arange(len(columns))
+    # 1) what each word adds, by itself and by its letters, times the attention mass
+    spelled = tokens.spelled[is_stated]
+    attention = np.exp(model.scores)
+    added = spelled @ (attention[:, None] * model.values)
+    own_weights = spelled[:, columns].diagonal() * attention[columns]
+    # 2) what it lacks to speak for its class as it does for others, or not against it
+    signs = stated[columns].sum(axis=1)
+    outputs = np.abs(stated[columns]).argmax(axis=1)
+    for_class = signs * added[words, outputs]
+    least = np.zeros(len(words))
+    if has_rivals:
+        added[words, outputs] = -np.inf
+        least = added.max(axis=1)
+    lacking = np.maximum(least - for_class, 0.0)
+    # 3) its value with that
+    values = model.values.copy()
+    values[columns, outputs] += signs * lacking / own_weights
+    return replace(model, values=values)
