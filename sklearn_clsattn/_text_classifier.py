@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import add_class_weight
-from ._callbacks import CallbackSupportMixin, fit_task_with_part
+from ._callbacks import CallbackSupportMixin, fit_task, fit_task_with_part
 from ._classifier import ClsAttentionClassifier
 from ._fitting import all_or_nothing
 from ._pickling import SavedMixin
@@ -244,18 +244,19 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             X = list(checked_texts(X))  # read twice
             unlabeled = None if unlabeled is None else list(checked_texts(unlabeled))
             classifier.set_params(class_weight=None)
-            lesson = learn_from_teachers(
-                vectorizer, classifier, X, y, sample_weight, unlabeled, teacher, groups
-            )
-            add_class_weight(lesson.classifier, self.class_weight, lesson.class_weights)
-            self.teacher_weights_ = lesson.weights
-            self.teacher_accuracies_ = lesson.accuracies
-            self.teacher_answers_ = lesson.n_answers
-            self.teacher_sharpness_ = lesson.sharpness
-            self.vectorizer_ = lesson.vectorizer
-            self.classifier_ = lesson.classifier
-            if self.teacher_weights_.any():  # else it knows the labels' classes alone
-                self._check_trusted_classes()
+            with fit_task(self, X, y, sample_weight):
+                lesson = learn_from_teachers(
+                    vectorizer, classifier, X, y, sample_weight, unlabeled, teacher, groups
+                )
+                add_class_weight(lesson.classifier, self.class_weight, lesson.class_weights)
+                self.teacher_weights_ = lesson.weights
+                self.teacher_accuracies_ = lesson.accuracies
+                self.teacher_answers_ = lesson.n_answers
+                self.teacher_sharpness_ = lesson.sharpness
+                self.vectorizer_ = lesson.vectorizer
+                self.classifier_ = lesson.classifier
+                if self.teacher_weights_.any():  # else it knows the labels' classes alone
+                    self._check_trusted_classes()
             return self
         # 2) without
         with fit_task_with_part(self, classifier, X, y):

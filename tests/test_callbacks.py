@@ -106,3 +106,11 @@ def test_pipelines_pass_them_on_without_a_warning(name):
     np.testing.assert_array_equal(model.predict_proba(TEXTS), expected.predict_proba(TEXTS))
     pickle.loads(pickle.dumps(expected))
     assert not hasattr(last, "_skl_callbacks")
+
+
+def test_a_fit_with_a_teacher():
+    recorder = Recorder()
+    model = TextClassifier(C=1.0, characters=None).set_callbacks(recorder)
+    model.fit(TEXTS, y, unlabeled=TEXTS, teacher=np.eye(2)[y])
+    assert recorder.names("begin") == recorder.names("end") == ["TextClassifier fit"]
+    assert (recorder.happened[0], recorder.happened[-1]) == ("setup", "teardown")
