@@ -116,10 +116,11 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append(measured(name, problem, n_labels))
             print(*rows[-1], file=sys.stderr, flush=True)
     header = ["set", "labels", "accuracy", "with words", "", "log loss", "with words"]
+    draws = ", ".join(f"{n} of {size}" for size, n in DRAWS.items())
     notes = (
         "Accuracy (%) and log loss on test texts of the classifier with some labels, and with six "
-        "trusted words a class as well (ten for agnews and 20news); means of "
-        f"{', '.join(f'{n} draws for {size} labels' for size, n in DRAWS.items())}."
+        "trusted words a class as well (ten for agnews and 20news); means of several draws of "
+        f"labels ({draws})."
     )
     pages.publish(
         options.output,
