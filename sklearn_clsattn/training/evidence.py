@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
@@ -260,13 +261,16 @@ def _precision(bags: Bags) -> type[np.floating[Any]]:
     return np.float32 if bags.dtype == np.float32 else np.float64
 
 
-def projections(bags: Bags) -> tuple[Array, Array]:
+def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
     """Return the products of bags with two directions, (n_documents,), by which copies are found.
 
-    The directions are random, the same for all bags of as many tokens.
+    The directions are random, the same for all bags of as many tokens; tokens that are not
+    `counted`, (n_tokens,), are left out.
     """
     rng = np.random.default_rng(0)
     directions = rng.uniform(1, 2, (bags.shape[1], 2))
+    if counted is not None:
+        directions *= counted[:, None]
     first, second = (bags.dot(direction) for direction in directions.T)
     return first, second
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .._bags import Bags
-from .._matrices import csr_of, row_sums
+from .._matrices import row_blocks, row_sums
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .evidence import group_duplicates, projections
@@ -67,12 +67,13 @@ def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
     rows = present[first]
     different = units if len(rows) == len(groups) else units[rows]
     is_shared = np.bincount(different.indices, minlength=units.shape[1]) > 1
-    kept = is_shared[units.indices]
-    shared = csr_of(units.data * kept, units.indices, units.indptr, units.shape[1])
-    n_shared = row_sums(kept.astype(np.float64), units.indptr)
+    counts = []
+    for _, part in row_blocks(units):
+        counts.append(row_sums(is_shared[part.indices].astype(np.float64), part.indptr))
+    n_shared = np.concatenate([np.zeros(0), *counts])
     tells = (n_shared >= LEAST_SHARED) & (n_shared > LEAST_SHARE * np.diff(units.indptr))
     # 2) documents with the same shared units, and those that are copies of one of these
-    numbers = group_duplicates(*projections(Bags(shared)))
+    numbers = group_duplicates(*projections(Bags(units), is_shared))
     numbers[~tells] = len(groups) + groups[~tells]
     _, first, of_groups = np.unique(groups, return_index=True, return_inverse=True)
     return numbers[first][of_groups]
