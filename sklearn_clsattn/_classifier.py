@@ -426,7 +426,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
 
 def trusted_by(classifier: ClsAttentionClassifier) -> TrustedTokens | None:
-    """Return what people said of the tokens when a classifier was fitted, None if nothing."""
+    """Return the trusted tokens of a classifier's fit, None without."""
     return getattr(classifier, "_trusted_tokens", None)
 
 

@@ -80,6 +80,11 @@ class Targets:
         """1 for two classes, K for K > 2; one for each of several labels."""
         return 1 if self.n_classes == 2 and not self.multilabel else self.n_classes
 
+    @property
+    def has_rivals(self) -> bool:
+        """Whether outputs are those of classes of which a document has one."""
+        return self.n_outputs > 1 and not self.multilabel
+
     def among(self, classes: NDArray[Any]) -> Targets:
         """Return the targets among more classes, (n_more,), sorted; several labels stay."""
         if self.multilabel or np.array_equal(classes, self.classes):

@@ -78,7 +78,7 @@ def checked_trusted_words(
 def trusted_tokens(
     terms: Mapping[str, Any], names: NDArray[np.object_], bags: Bags, weights: Array, spelled: Any
 ) -> TrustedTokens:
-    """Return what trusted n-grams say of columns with these names.
+    """Return the trusted tokens among columns with these names.
 
     `bags` are those of documents of these weights, in which the mean weight of trusted n-grams
     counts. `spelled`, CSR (n_some, n_tokens), are the columns of the first ones by themselves,

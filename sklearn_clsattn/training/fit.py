@@ -98,12 +98,8 @@ def fit_attention(
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     if documents.trust is not None:
-        has_rivals = documents.n_outputs > 1 and not documents.targets.multilabel
-        tokens = documents.bags.trusted
-        assert tokens is not None
-        model = kept_to_their_class(
-            result.model, tokens, documents.trust.stated, has_rivals=has_rivals
-        )
+        assert documents.bags.trusted is not None
+        model = kept_to_their_class(result.model, documents.bags.trusted, documents.targets)
         result = replace(result, model=model)
     # 4) the other tokens, some of which have vectors
     unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))

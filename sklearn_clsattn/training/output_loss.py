@@ -165,9 +165,9 @@ def target_array(targets: Targets) -> NDArray[Any]:
     or shares, (n_documents, n_classes).
     """
     values = targets.values
-    if _has_cross_entropy(targets) and targets.has_codes:
+    if targets.has_rivals and targets.has_codes:
         return np.ascontiguousarray(values, dtype=np.int64)
-    if _has_cross_entropy(targets):
+    if targets.has_rivals:
         return values
     if targets.has_codes:
         is_second = values[:, None] == 1
@@ -176,16 +176,11 @@ def target_array(targets: Targets) -> NDArray[Any]:
     return np.asarray(2.0 * shares - 1.0)
 
 
-def _has_cross_entropy(targets: Targets) -> bool:
-    """Return whether the loss is the cross entropy of more than two classes."""
-    return targets.n_outputs > 1 and not targets.multilabel
-
-
 def output_loss(
     targets: Targets, weights: NDArray[Any], device: torch.device | str = "cpu"
 ) -> OutputLoss:
     """Return the loss of the outputs of documents with these targets and weights."""
-    kind = CrossEntropy if _has_cross_entropy(targets) else LogisticLoss
+    kind = CrossEntropy if targets.has_rivals else LogisticLoss
     values = torch.from_numpy(target_array(targets)).to(device)
     document_weights = torch.from_numpy(weights).to(device, torch.float64)
     return kind(values, document_weights)

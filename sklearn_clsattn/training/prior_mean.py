@@ -129,10 +129,11 @@ class PriorMean:
         # 1) the priors of the multiples
         information = self._at_start.hessian.diagonal()[:n_kinds] / self._total_weight
         precisions = np.array(PRIOR_DOCUMENTS[:n_kinds]) * information
-        prior = _Prior(np.array(PRIOR_MULTIPLES[:n_kinds]), precisions)
         precisions[0] /= min(C, 1.0)
+        means = np.array(PRIOR_MULTIPLES[:n_kinds])
         if self._earlier[1]:
-            prior.means[0], precisions[0] = self._earlier
+            means[0], precisions[0] = self._earlier
+        prior = _Prior(means, precisions)
         # 2) the best multiples, and the loss there without the penalty
         x, penalised = self._minimise(prior)
         self.multiples = x[:n_kinds]
@@ -169,7 +170,7 @@ class PriorMean:
         return min(candidates, key=lambda candidate: candidate[1].value)
 
     def _reach(self, x: Array, is_free: NDArray[np.bool_], prior: _Prior) -> tuple[Array, _Sums]:
-        """Return where Newton's method ends that starts at x, and the penalised loss there.
+        """Return the multiples and intercepts that Newton's method reaches from x, and the loss.
 
         It is damped where a step would raise the loss, and changes the numbers that are free.
         """

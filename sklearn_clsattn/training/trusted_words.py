@@ -43,7 +43,7 @@ class Trust(NamedTuple):
 
 
 def trust_in(tokens: TrustedTokens, targets: Targets) -> Trust:
-    """Return what people say of the tokens of documents with these targets.
+    """Return the log-odds and factors of the tokens of documents with these targets.
 
     Nothing is said of classes that no document can have.
     """
@@ -58,13 +58,10 @@ def trust_in(tokens: TrustedTokens, targets: Targets) -> Trust:
 
 
 def kept_to_their_class(
-    model: FittedAttention, tokens: TrustedTokens, stated: Array, *, has_rivals: bool
+    model: FittedAttention, tokens: TrustedTokens, targets: Targets
 ) -> FittedAttention:
-    """Return a model in which no trusted word speaks against its class.
-
-    `stated` is that of :class:`Trust`; `has_rivals` says whether outputs are those of classes of
-    which a document has one.
-    """
+    """Return a model of documents with these targets whose trusted words speak for their class."""
+    stated, _ = trust_in(tokens, targets)
     columns = tokens.spoken_for
     is_stated = stated[columns].any(axis=1)
     columns = columns[is_stated]
@@ -79,7 +76,7 @@ def kept_to_their_class(
     outputs = np.abs(stated[columns]).argmax(axis=1)
     for_class = signs * added[words, outputs]
     least = np.zeros(len(words))
-    if has_rivals:
+    if targets.has_rivals:
         added[words, outputs] = -np.inf
         least = added.max(axis=1)
     lacking = np.maximum(least - for_class, 0.0)
