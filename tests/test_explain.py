@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from test_contract import CLASSIFIERS, OURS, odd_layouts
@@ -175,18 +174,15 @@ def test_dictionaries_can_be_written_as_json():
             assert_allclose(np.sum([*terms, plain["intercept"]], axis=0), explanation.decision[i])
 
 
-def test_bad_estimators_are_refused():
-    X, y = data()
-    model, other = ClsAttentionClassifier(), LogisticRegression()
-    refused("not fitted", explain, model, X, error=NotFittedError)
-    unfitted = make_pipeline(CountVectorizer(), model)
-    refused("not fitted", explain, unfitted, TEXTS, error=NotFittedError)
-    for wrong, message in (
-        (other.fit(X, y), "got LogisticRegression"),
-        (make_pipeline(CountVectorizer(), other), "got LogisticRegression"),
-        (GridSearchCV(model, {}), r"expected a fitted .* got GridSearchCV"),
+def test_unfitted_estimators_are_refused():
+    X, _ = data()
+    model = ClsAttentionClassifier()
+    for unfitted, documents in (
+        (model, X),
+        (make_pipeline(CountVectorizer(), model), TEXTS),
+        (GridSearchCV(model, {}), X),
     ):
-        refused(message, explain, wrong, X, error=TypeError)
+        refused("not fitted", explain, unfitted, documents, error=NotFittedError)
 
 
 def test_bad_arguments_are_refused():

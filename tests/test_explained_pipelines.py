@@ -27,7 +27,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, MaxAbsScaler, 
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, label_issues
+from sklearn_clsattn.inspection import explain, label_issues
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 TEXTS, y = make_token_classification(
@@ -185,21 +185,20 @@ def test_searches_and_frozen_estimators(name):
 @pytest.mark.parametrize(
     "wrapper", [CalibratedClassifierCV, TunedThresholdClassifierCV], ids=lambda kind: kind.__name__
 )
-def test_wrappers_are_refused_by_what_they_have_fitted(wrapper):
+def test_labels_are_ranked_by_the_classifier_alone(wrapper):
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
     wrapped = wrapper(model, cv=2).fit(TEXTS, LABELS)
-    for reads in (
-        lambda: explain(wrapped, TEXTS),
-        lambda: label_issues(wrapped, TEXTS, LABELS),
-        lambda: TokenImportanceDisplay.from_estimator(wrapped, TEXTS),
-    ):
-        refused(f"got {wrapper.__name__}: if it contains", reads, error=TypeError)
+    assert explain(wrapped, TEXTS[:2]).is_sum
+    message = f"expected a ClsAttentionClassifier, .* got {wrapper.__name__}"
+    refused(message, label_issues, wrapped, TEXTS, LABELS, error=TypeError)
 
 
-def test_an_mlp_says_what_is_no_sum():
+def test_an_mlp_is_no_sum():
     counter = CountVectorizer().fit(TEXTS)
-    mlp = network(counter.transform(TEXTS), LABELS, mlp=True)
-    refused("not a sum over tokens", explain, make_pipeline(counter, mlp), TEXTS)
+    X = counter.transform(TEXTS)
+    mlp = network(X, LABELS, mlp=True)
+    refused("not a sum over tokens", explain, mlp, X, error=TypeError)
+    assert not explain(make_pipeline(counter, mlp), TEXTS[:2]).is_sum
 
 
 # ---- what an explanation costs -------------------------------------------------------------------

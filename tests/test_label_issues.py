@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from helpers import data, refused
 from pandas.testing import assert_frame_equal
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.paper import EmbeddingClassifier
 
 
 def margins_of(decision, codes):
@@ -87,7 +87,9 @@ def test_other_data_and_models_are_refused():
     refused("was fitted on", label_issues, model, X[:-5], y[:-5])
     refused("inconsistent", label_issues, model, X, y[:-5])
     refused("not a class", label_issues, model, X, y + 1)
-    refused("ClsAttentionClassifier", label_issues, EmbeddingClassifier(), X, y, error=TypeError)
+    other = LogisticRegression().fit(X, y)
+    refused("ClsAttentionClassifier", label_issues, other, X, y, error=TypeError)
+    refused("not fitted", label_issues, ClsAttentionClassifier(), X, y, error=NotFittedError)
 
 
 def test_labels_may_be_a_column():

@@ -61,6 +61,27 @@ def test_positions_hold_the_tokens_that_the_vectorizer_counts(kind, parameters, 
             assert part.translate(sigmas) in there
 
 
+@pytest.mark.parametrize("analyzer", ["char", "char_wb"])
+@pytest.mark.parametrize("n", [(1, 1), (2, 5), (3, 4)])
+@settings(max_examples=30)
+@given(text=st.text(alphabet=AWKWARD, max_size=40) | st.text("ab  ", max_size=20))
+@example(text="I see:  a leaning\nlemon tree")
+@example(text="")
+def test_characters_stand_in_the_words_that_have_them(analyzer, n, text):
+    vectorizer = CountVectorizer(analyzer=analyzer, ngram_range=n)
+    words, terms, _ = read_terms(vectorizer, text)
+    counted = [name for name in vectorizer.build_analyzer()(text) if name.strip()]
+    written = [term.name for term in terms]
+    assert sorted(name for name in written if len(name) >= n[0]) == sorted(
+        name for name in counted if len(name) >= n[0]
+    )
+    for name, first, n_words, _ in terms:
+        there = [vectorizer.build_preprocessor()(text[slice(*span)]) for span in words]
+        around = " ".join(" ".join(there[first : first + n_words]).split())
+        assert " ".join(name.split()) in around
+        assert n_words == len(name.split())
+
+
 def test_marks_and_ligatures_belong_to_their_letters():
     strips = CountVectorizer(strip_accents="unicode")
     assert words_of(strips, "un cafe\u0301 ferme\u0301") == ["un", "cafe\u0301", "ferme\u0301"]
@@ -84,7 +105,6 @@ def test_no_positions_are_better_than_wrong_ones():
     for vectorizer in [
         CountVectorizer(tokenizer=str.split, token_pattern=None),
         CountVectorizer(analyzer=str.split),
-        CountVectorizer(analyzer="char_wb"),
         CountVectorizer(preprocessor=lambda text: re.sub("<[^>]*>", "", text)),
         CountVectorizer(strip_accents=lambda text: text.replace("so", "very")),
         CountVectorizer(token_pattern=r"\w*"),

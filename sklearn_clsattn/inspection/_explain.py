@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._bags import Bags
-from .._base import BaseAttentionClassifier, fitted_attention, of_label, vector_embeddings
-from .._matrices import row_sums
-from .._types import Array, Numbers
-from ..training.forward import probabilities
-from .edited_text import TextModel
+from .._base import BaseAttentionClassifier, vector_embeddings
+from ..text._answers import classes_of
+from .attention_decision import AttentionDecision
+from .class_pairs import Targets, targets_of
+from .decisions import decision_of
 from .explanation import Explanation
 from .likeness import Likeness
-from .parts import classifier_input, column_names, parts_of
+from .parts import Member, has_several_labels, members_of
+from .predictor import Predictor
+from .terms import Decision
+from .text_model import TextModel
+from .word_effects import WordEffects
 
 
 def explain(
@@ -31,16 +32,25 @@ def explain(
 ) -> Explanation:
     """Explain predictions exactly: what each token of each document adds to the decision.
 
-    The model's decision is a sum over the document's tokens, so nothing is approximated. The
-    *contribution* of a token differs from the effect of its *removal*: the attention of a removed
-    token goes to the others, and a text without a word is another text, which is predicted again.
+    The decisions of this package's models, of linear classifiers and of naive Bayes are sums over
+    the document's tokens, so nothing is approximated. The *contribution* of a token differs from
+    the effect of its *removal*: a text without a word is another text, which is predicted again.
+    Of any other classifier of texts, the effects of removing words are returned.
 
     Parameters
     ----------
-    estimator : classifier of this package, or Pipeline
-        A fitted classifier (of counts, or a :class:`~sklearn_clsattn.TextClassifier`), a fitted
-        Pipeline that ends in one, or a fitted search over either. A
-        classifier with an MLP is not supported, because its decision is not a sum over tokens.
+    estimator : fitted classifier, Pipeline or search
+        - With sums: the classifiers of this package (but one with an MLP),
+          :class:`~sklearn_clsattn.TextClassifier`, the linear classifiers of scikit-learn
+          (``LogisticRegression``, ``LinearSVC``, ``SGDClassifier``, ``RidgeClassifier``,
+          ``Perceptron`` and others; ``SVC`` with a linear kernel and two classes), naive Bayes
+          (``MultinomialNB``, ``ComplementNB``, ``BernoulliNB``), ``OneVsRestClassifier`` of linear
+          classifiers, and Pipelines and searches that end in any of these.
+        - ``CalibratedClassifierCV``, ``FixedThresholdClassifier``, ``TunedThresholdClassifierCV``
+          and ``VotingClassifier(voting="soft")`` of these: sums are those of the classifiers
+          inside, on average; probabilities and edited texts are the estimator's own.
+        - Any other object that predicts texts with ``predict`` and ``predict_proba`` (or
+          ``decision_function``), and names its classes in ``classes_`` or ``labels``: effects.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         The estimator's input: of a classifier of counts, the document-term matrix (a data frame
         names its tokens); of a text classifier or a Pipeline, the texts (or rows of a data frame).
@@ -58,6 +68,12 @@ def explain(
     explanation : Explanation
         Plain data, with ``to_frame()``, ``to_dict()``, ``to_text()`` and ``to_html()``.
 
+    Notes
+    -----
+    Naive Bayes adds logarithms of probabilities: the decision is the difference of two classes'
+    joint log-probabilities, for more classes each less their mean. The words that a text does not
+    have are in the intercept of ``BernoulliNB``.
+
     Examples
     --------
     >>> from sklearn.feature_extraction.text import CountVectorizer
@@ -74,205 +90,126 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    # 1) The documents, as the classifier reads them.
-    steps, classifier = parts_of(estimator)
-    check_is_fitted(classifier)
-    names = column_names(steps, classifier)
+    # 1) The estimator, the classifiers inside, and its classes; of several labels, one.
+    members = members_of(estimator)
+    first = members[0]
     if not hasattr(documents, "__len__"):
         documents = list(documents)
-    bags = classifier_input(steps, classifier, documents)
-    # 2) The classes to explain; of several labels, one.
     true = None if y_true is None else np.array(y_true)
-    check_consistent_length(bags.units, true)
+    classes = _classes(estimator)
     label = None
-    if classifier.multilabel_:
-        classifier, label, true = _of_one_label(classifier, target, true)
-        target = classifier.classes_.tolist()[1]
-    elif true is not None:
-        true = column_or_1d(true)
-    targets = _targets(classifier.classes_, target)
-    # 3) The predictions, and their terms.
-    outputs = fitted_attention(classifier).outputs(bags)
-    by_class = outputs
-    if len(classifier.classes_) == 2:  # the first has the decision 0
-        by_class = np.pad(outputs, ((0, 0), (1, 0)))
-    probability = probabilities(outputs)
-    terms = _terms(_by_token(classifier, names, bags))
-    # 4) The texts, and what predicts them when they are edited.
-    texts = _texts(steps, documents)
+    if has_several_labels(first.classifier):
+        label = _number_of_label(classes, target)
+        if true is not None and true.ndim == 2:
+            true = true[:, label]
+        # A label of any type becomes a string beside its negation.
+        target = str(classes.tolist()[label])
+        classes = np.array([f"not {target}", target], dtype=object)
+        true = None if true is None else classes[true.astype(np.intp)]
+    # 2) How it decides, and the terms of its decisions.
+    container = pd.Series if isinstance(documents, pd.Series) else list
+    texts = _texts(first, documents)
+    decision = decision_of(members, of_texts=texts is not None)
+    deciding = decision if first.decides else None
+    is_most_probable = not first.decides and first.threshold is None
+    predictor = Predictor(
+        estimator, classes, container, deciding, is_most_probable, label, first.threshold
+    )
+    explained = decision or _effects(predictor, first, has_texts=texts is not None)
+    read = explained.read(documents)
+    outputs = explained.decisions(read)
+    check_consistent_length(outputs, true)
+    terms = explained.terms(read)
+    targets = targets_of(classes, target, 0 if decision is None else label or 0)
+    # 3) The predictions.
+    if deciding is None:
+        predictions = predictor.predict(documents)
+    else:
+        predictions = predictor.predict_by_sum(documents, read, outputs)
+    probabilities = predictions.probabilities
+    # 4) What predicts the texts when they are edited.
     text_model = None
     if texts is not None:
-        container = pd.Series if isinstance(documents, pd.Series) else list
-        columns = targets.outputs if label is None else np.array([label])
-        text_model = TextModel(estimator, steps[0], container, label, columns, targets.sign)
-    likeness = None
-    embeddings = vector_embeddings(classifier)
-    if embeddings is not None:
-        likeness = Likeness(names, embeddings, targets.outputs, targets.sign)
+        first_step = first.steps[0] if first.steps else None
+        text_model = TextModel(predictor, explained, targets, first_step)
     return Explanation(
-        classes=classifier.classes_.copy(),
-        targets=classifier.classes_[targets.numbers],
-        intercept=targets.select(classifier.intercept_),
-        index=np.arange(len(bags)),
+        classes=classes.copy(),
+        targets=classes[targets.numbers],
+        intercept=targets.select_any(explained.intercept),
+        index=np.arange(len(outputs)),
         indptr=terms.indptr,
         tokens=terms.tokens,
         weights=terms.weights,
         attention=terms.attention,
-        values=targets.select(terms.values),
+        values=targets.select_any(terms.values),
         contributions=targets.select(terms.contributions),
         own_contributions=targets.select_any(terms.own_contributions),
         vector_contributions=targets.select_any(terms.vector_contributions),
         cls_attention=terms.cls_attention,
         decision=targets.select(outputs),
-        probability=probability[:, targets.numbers],
-        predicted=classifier.classes_[by_class.argmax(axis=1)],
-        predicted_probability=probability.max(axis=1),
-        true=true,
+        probability=None if probabilities is None else probabilities[:, targets.numbers],
+        predicted=classes[predictions.numbers],
+        predicted_probability=predictions.of_predicted,
+        true=None if true is None else column_or_1d(true),
         texts=texts,
         text_model=text_model,
-        likeness=likeness,
+        likeness=_likeness(explained, targets),
+        inside=_inside(members),
     )
 
 
-def _of_one_label(
-    classifier: BaseAttentionClassifier, label: Any, true: NDArray[Any] | None
-) -> tuple[BaseAttentionClassifier, int, NDArray[Any] | None]:
-    """Return the classifier of one of several labels, the label's number and the true classes."""
-    binary = of_label(classifier, label)
-    number = classifier.classes_.tolist().index(label)
-    if true is not None:
-        has_label = true if true.ndim == 1 else true[:, number]
-        true = binary.classes_[has_label.astype(np.intp)]
-    return binary, number, true
+def _classes(estimator: Any) -> NDArray[Any]:
+    """Return the classes of a fitted estimator, or its labels."""
+    classes = classes_of(estimator, np.array([]))
+    if classes.ndim != 1 or not len(classes):
+        raise TypeError(f"expected a fitted classifier, got {type(estimator).__name__}")
+    return classes
 
 
-@dataclass(frozen=True, eq=False)
-class _Targets:
-    """The explained classes, and the model's outputs that are their decisions."""
-
-    numbers: Numbers  # (n_targets,), of the classes
-    outputs: Numbers  # (n_targets,)
-    # -1 if the first of two classes is explained, as the model's output is for the second; else 1.
-    sign: float
-
-    def select(self, by_output: Array) -> Array:
-        """Return numbers for the explained classes (..., n_targets), of (..., n_outputs)."""
-        return self.sign * by_output[..., self.outputs] + 0.0  # avoids negative zeros
-
-    def select_any(self, by_output: Array | None) -> Array | None:
-        """Return the same, None for None."""
-        return None if by_output is None else self.select(by_output)
+def _number_of_label(labels: NDArray[Any], target: Any) -> int:
+    """Return the number of the label to explain, one of several."""
+    names = labels.tolist()
+    if np.ndim(target) or target not in names:
+        raise ValueError(
+            f"Documents have several labels: target must be one of {names}, got {target!r}."
+        )
+    return names.index(target)
 
 
-def _targets(classes: NDArray[Any], target: Any) -> _Targets:
-    """Return the explained classes: the target, all of several, or the second of two."""
-    labels = classes.tolist()
-    if target is not None:
-        is_target = [np.ndim(target) == 0 and label == target for label in labels]
-        numbers = np.flatnonzero(is_target)
-        if not len(numbers):
-            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
-    elif len(labels) > 2:
-        numbers = np.arange(len(labels))
-    else:
-        numbers = np.array([1])
-    if len(labels) > 2:
-        return _Targets(numbers, outputs=numbers, sign=1.0)
-    # Two classes have one output, the decision for the second.
-    return _Targets(numbers, outputs=np.array([0]), sign=1.0 if numbers[0] else -1.0)
+def _effects(predictor: Predictor, member: Member, *, has_texts: bool) -> WordEffects:
+    """Return the effects of words, where decisions are no sums."""
+    if not has_texts:
+        raise TypeError(
+            f"the decisions of {type(member.classifier).__name__} are not a sum over tokens: they "
+            "are explained by deleting words, so pass texts, and the whole Pipeline"
+        )
+    return WordEffects(predictor)
 
 
-@dataclass(frozen=True, eq=False)
-class _DocumentsByToken:
-    """Documents by tokens, the units of an explanation, and the model of these tokens."""
-
-    X: sp.csr_array  # (n_documents, n_tokens)
-    fitted: Any  # a FittedAttention or FittedNetwork
-    names: NDArray[np.object_]  # (n_tokens,)
-    # Of words that have character n-grams, what a unit of attention adds without these, and of
-    # tokens that have vectors, without these: (n_tokens, n_outputs).
-    values_without_characters: Array | None
-    values_without_vectors: Array | None
-
-
-def _by_token(
-    classifier: BaseAttentionClassifier, names: NDArray[np.object_], bags: Bags
-) -> _DocumentsByToken:
-    """Return documents by columns, or by words if words have character n-grams."""
-    fitted = fitted_attention(classifier)
-    embeddings = vector_embeddings(classifier)
-    without_vectors = None if embeddings is None else embeddings.own
-    if bags.tokens is None or bags.names is None:
-        return _DocumentsByToken(bags.units, fitted, names, None, without_vectors)
-    # 1) The model of words, each of which stands for its columns.
-    words = fitted.of_units(bags.tokens)
-    if without_vectors is not None:
-        without_vectors = replace(fitted, values=without_vectors).of_units(bags.tokens).values
-    # 2) What a word adds by its own column, which is its first. A word that is not in the
-    # vocabulary has none.
-    first = bags.tokens.indptr[:-1]
-    columns = bags.tokens.indices[first]
-    share = bags.tokens.data[first] * np.exp(fitted.scores[columns] - words.scores)
-    share[names[columns] != bags.names] = np.nan
-    own_values = share[:, None] * fitted.values[columns]
-    return _DocumentsByToken(bags.units, words, bags.names, own_values, without_vectors)
-
-
-@dataclass(frozen=True, eq=False)
-class _Terms:
-    """The terms of all documents' decisions: numbers of each token, perhaps for each output."""
-
-    indptr: Numbers  # (n_documents + 1,): the tokens of a document are indptr[i]:indptr[i + 1]
-    tokens: NDArray[np.object_]  # (n_entries,)
-    weights: Array
-    attention: Array
-    values: Array  # (n_entries, n_outputs)
-    contributions: Array
-    own_contributions: Array | None  # without character n-grams
-    vector_contributions: Array | None
-    cls_attention: Array  # (n_documents,)
-
-
-def _terms(by_token: _DocumentsByToken) -> _Terms:
-    """Return the terms of the decisions for documents."""
-    X = by_token.X
-    fitted = by_token.fitted
-    # 1) Attention and contributions; with one layer, these are attention times the tokens' values.
-    attention = fitted.attention(X).data.astype(np.float64, copy=False)
-    by_output = [output.data for output in fitted.contributions(X)]
-    contributions = np.column_stack(by_output).astype(np.float64)
-    shares = attention[:, None]
-    values = fitted.values[X.indices]
-    if fitted.n_layers > 1:
-        unknown = np.full_like(contributions, np.nan)
-        values = np.divide(contributions, shares, out=unknown, where=shares > 0)
-    # 2) Parts of the contributions.
-    own = None
-    if by_token.values_without_characters is not None:
-        own = shares * by_token.values_without_characters[X.indices]
-    by_vector = None
-    if by_token.values_without_vectors is not None:
-        by_vector = shares * (values - by_token.values_without_vectors[X.indices])
-    # 3) The attention of <cls>.
-    cls_attention = np.zeros(X.shape[0])
-    if fitted.cls_weight:
-        cls_attention = (1.0 - row_sums(attention, X.indptr)).clip(min=0.0)
-    return _Terms(
-        indptr=X.indptr.astype(np.intp),
-        tokens=by_token.names[X.indices],
-        weights=X.data.astype(np.float64),
-        attention=attention,
-        values=values,
-        contributions=contributions,
-        own_contributions=own,
-        vector_contributions=by_vector,
-        cls_attention=cls_attention,
-    )
-
-
-def _texts(steps: list[Any], documents: Any) -> tuple[str, ...] | None:
+def _texts(member: Member, documents: Any) -> tuple[str, ...] | None:
     """Return documents as texts, (n_documents,), None if they are something else."""
-    if not steps or len(getattr(documents, "shape", (1,))) != 1:
+    if isinstance(member.classifier, BaseAttentionClassifier) and not member.steps:
+        return None
+    if len(getattr(documents, "shape", (1,))) != 1:
         return None
     texts = tuple(documents)
     return texts if all(isinstance(text, str) for text in texts) else None
+
+
+def _likeness(decision: Decision | WordEffects, targets: Targets) -> Likeness | None:
+    """Return the vectors of a model's tokens, if they have some."""
+    if not isinstance(decision, AttentionDecision):
+        return None
+    embeddings = vector_embeddings(decision.classifier)
+    if embeddings is None:
+        return None
+    return Likeness(decision.names, embeddings, targets.outputs, targets.sign)
+
+
+def _inside(members: list[Member]) -> str:
+    """Return whose decisions are explained, if not the estimator's own; else ""."""
+    if members[0].decides:
+        return ""
+    if len(members) == 1:
+        return f"{type(members[0].classifier).__name__} inside"
+    return f"{len(members)} classifiers inside, on average"

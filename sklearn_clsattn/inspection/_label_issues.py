@@ -18,7 +18,7 @@ from .._fitting import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_weights, encode_labels, targets_of_batch, targets_of_labels
-from .parts import parts_of
+from .parts import attention_parts_of
 
 
 def label_issues(
@@ -72,12 +72,7 @@ def label_issues(
     True
     """
     # 1) The documents, as the classifier reads them, and their names.
-    steps, classifier = parts_of(estimator)
-    if not isinstance(classifier, ClsAttentionClassifier):
-        raise TypeError(
-            "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
-            f"{type(classifier).__name__}"
-        )
+    steps, classifier = attention_parts_of(estimator)
     index = None
     if isinstance(y, pd.Series | pd.DataFrame):
         index = y.index

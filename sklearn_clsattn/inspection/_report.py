@@ -34,7 +34,7 @@ from ._label_issues import label_issues
 from .formatting import label_text, percent
 from .important_tokens import important_tokens, token_effects
 from .pages import framed, render
-from .parts import parts_of
+from .parts import members_of
 
 _OURS = "this model"
 _N_TOKENS = 10  # of each class
@@ -77,9 +77,9 @@ def report(
 
     Parameters
     ----------
-    model : classifier of this package, or Pipeline
-        A classifier, or a Pipeline or search that ends in one. If it is not fitted, a clone is
-        fitted to the training data.
+    model : classifier
+        Any classifier that :func:`explain` takes. If it is not fitted, a clone is fitted to the
+        training data.
     X_test : sequence of length n_test, or matrix of shape (n_test, n_tokens)
         Test documents, the input of the model: texts, counts, or rows of a data frame.
     y_test : array-like of shape (n_test,)
@@ -87,7 +87,8 @@ def report(
     X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
         The training data. They are also used to fit baselines, and to rank their labels with
         :func:`label_issues`. Without them, the page has no baselines and no labels to check, and
-        important tokens are those of the test documents.
+        important tokens are those of the test documents. Only labels of this package's classifiers
+        are ranked.
     title : str, default="Model report"
         Title of the page.
 
@@ -143,16 +144,17 @@ def report(
         issues = _labels_to_check(model, X_train, train_labels)
     # 3) The page.
     predicted = model.predict(X_test)
-    confidence = model.predict_proba(X_test).max(axis=1)
+    confidence = _confidence(model, X_test)
     wrong = np.flatnonzero(predicted != labels)
     most_confident_first = np.argsort(-confidence[wrong], kind="stable")
+    has_probabilities = hasattr(model, "predict_proba")
     page = render(
         "report.html",
         title=title,
         n_documents=len(labels),
         n_wrong=len(wrong),
         measures=_measures_table(rows),
-        **_pictures(labels, predicted, confidence),
+        **_pictures(labels, predicted, confidence if has_probabilities else None),
         tokens=_tokens(model, X_train if has_training else X_test),
         mistakes=_mistakes(model, X_test, labels, wrong[most_confident_first]),
         issues=issues,
@@ -194,8 +196,19 @@ def _baselines(model: Any, X: Any, y: Any) -> dict[str, Any]:
     """
     if _are_texts(X):
         return baselines(y, word_counter(len(y)), sublinear_tf=True)
-    steps = parts_of(model)[0]
+    steps = members_of(model)[0].steps
     return baselines(y, make_pipeline(*steps) if steps else "passthrough")
+
+
+def _confidence(model: Any, documents: Any) -> Any:
+    """Return how sure a model is of its predictions: probabilities, or leads of decisions."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(documents).max(axis=1)
+    decisions = model.decision_function(documents)
+    if decisions.ndim == 1:
+        return abs(decisions)
+    first_two = np.sort(decisions, axis=1)[:, -2:]
+    return first_two[:, 1] - first_two[:, 0]
 
 
 def _measures_table(rows: dict[str, dict[str, float]]) -> Table:
@@ -212,21 +225,25 @@ def _measures_table(rows: dict[str, dict[str, float]]) -> Table:
 
 
 def _pictures(labels: Any, predicted: Any, confidence: Any) -> dict[str, Any]:
-    """Return the confusion matrix and the calibration curve, drawn if possible, or as tables."""
+    """Return the confusion matrix and the calibration curve, drawn if possible, or as tables.
+
+    There is no curve without probabilities, where `confidence` is None.
+    """
     is_right = predicted == labels
+    calibration: Any = None
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        return {
-            "confusion": _confusion_table(labels, predicted),
-            "calibration": _calibration_table(is_right, confidence),
-            "are_drawn": False,
-        }
+        if confidence is not None:
+            calibration = _calibration_table(is_right, confidence)
+        confusion = _confusion_table(labels, predicted)
+        return {"confusion": confusion, "calibration": calibration, "are_drawn": False}
     with plt.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # missing in matplotlib's font
-        confusion = _confusion_picture(labels, predicted)
-        calibration = _calibration_picture(is_right, confidence)
-    return {"confusion": confusion, "calibration": calibration, "are_drawn": True}
+        picture = _confusion_picture(labels, predicted)
+        if confidence is not None:
+            calibration = _calibration_picture(is_right, confidence)
+    return {"confusion": picture, "calibration": calibration, "are_drawn": True}
 
 
 def _confusion_table(labels: Any, predicted: Any) -> Table:
@@ -296,8 +313,14 @@ def _address(figure: Any) -> str:
 
 
 def _tokens(model: Any, documents: Any) -> list[tuple[Any, list[tuple[str, float]]]]:
-    """Return each class and its most important tokens, with the widths of their bars in percent."""
-    effects = token_effects(model, documents)
+    """Return each class and its most important tokens, with the widths of their bars in percent.
+
+    There are none for a model whose decisions are no sums over tokens.
+    """
+    try:
+        effects = token_effects(model, documents)
+    except TypeError:
+        return []
     largest = effects.to_numpy().max(initial=0.0)
     classes = []
     for label in effects.columns.tolist():

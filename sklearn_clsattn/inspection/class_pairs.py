@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array, Numbers
 from .._validation import encode_labels
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The explained classes, and the model's outputs that are their decisions."""
+
+    numbers: Numbers  # (n_targets,), of the classes
+    outputs: Numbers  # (n_targets,)
+    # -1 if the first of two classes is explained, as the model's output is for the second; else 1.
+    sign: float
+
+    def select(self, by_output: Array) -> Array:
+        """Return numbers for the explained classes (..., n_targets), of (..., n_outputs)."""
+        return self.sign * by_output[..., self.outputs] + 0.0  # avoids negative zeros
+
+    def select_any(self, by_output: Array | None) -> Array | None:
+        """Return the same, None for None."""
+        return None if by_output is None else self.select(by_output)
+
+
+def targets_of(classes: NDArray[Any], target: Any, output: int) -> Targets:
+    """Return the explained classes: the target, all of several, or the second of two.
+
+    Two classes have one output, the decision for the second, at this number.
+    """
+    labels = classes.tolist()
+    if target is not None:
+        is_target = [np.ndim(target) == 0 and label == target for label in labels]
+        numbers = np.flatnonzero(is_target)
+        if not len(numbers):
+            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
+    elif len(labels) > 2:
+        numbers = np.arange(len(labels))
+    else:
+        numbers = np.array([1])
+    if len(labels) > 2:
+        return Targets(numbers, outputs=numbers, sign=1.0)
+    return Targets(numbers, outputs=np.array([output]), sign=1.0 if numbers[0] else -1.0)
 
 
 def class_pairs(explanation: Any, target: Any) -> tuple[Numbers, Numbers]:

@@ -24,10 +24,11 @@ class TokenImportanceDisplay:
     """The most important tokens of each class, as bars.
 
     A token's importance for a class is its effect on the decisions for X: its value for the class
-    (less the mean over the classes), times the standard deviation of its attention over the
-    documents. So frequent words with small values and rare words with large values both rank low.
-    Words that have character n-grams (:class:`~sklearn_clsattn.text.ContextVectorizer`) are drawn
-    together with these. Tokens in fewer than one of 1,000 documents are left out.
+    (less the mean over the classes), times the standard deviation of its attention (of a linear
+    classifier, of its weight) over the documents. So frequent words with small values and rare
+    words with large values both rank low. Words that have character n-grams
+    (:class:`~sklearn_clsattn.text.ContextVectorizer`) are drawn together with these. Tokens in
+    fewer than one of 1,000 documents are left out.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ class TokenImportanceDisplay:
 
         Parameters
         ----------
-        estimator : classifier of this package, or Pipeline
-            A fitted classifier, or a fitted Pipeline (or search) that ends in one.
+        estimator : classifier
+            A fitted classifier whose decisions are sums over tokens, as for :func:`explain`.
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts
             Documents, the input of the estimator.
         target : label, default=None

@@ -1,4 +1,4 @@
-"""Texts without some of their words, and a model's predictions for them.
+"""Texts without some of their words.
 
 Whatever is said of words is about a text that was edited and predicted again, because a text
 without a word is another text: its neighbours become a pair, positions move, counts change.
@@ -6,15 +6,13 @@ without a word is another text: its neighbours become a pair, positions move, co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from unicodedata import category
 
 import numpy as np
 
-from .._types import Array, Numbers
 from ..text._graphemes import ALONE
 from ..text._normalization import aligned, normalized
 from ..text._tokens import WORDS_AND_PUNCTUATION, tokenize
@@ -168,46 +166,3 @@ def keep_spans(text: str, spans: Sequence[Span]) -> str:
         parts.append(text[start:stop])
         end = stop
     return "".join(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class TextModel:
-    """A fitted estimator that predicts texts, as its user has it.
-
-    Of a model of several labels, `label` is the number of the one that is asked about; its classes
-    are then without and with the label. The decisions for the explained classes are `sign` times
-    some columns of the estimator's decisions.
-    """
-
-    estimator: Any
-    first_step: Any  # which reads the texts
-    container: Callable[[list[str]], Any]  # makes a list of texts what the user's texts came in
-    label: int | None
-    columns: Numbers
-    sign: float
-
-    def log_probabilities(self, texts: list[str]) -> Array:
-        """Return the logarithms of the probabilities of all classes, (n_texts, n_classes)."""
-        documents = self.container(texts)
-        if hasattr(self.estimator, "predict_log_proba"):
-            logs = np.asarray(self.estimator.predict_log_proba(documents), dtype=np.float64)
-        else:
-            with np.errstate(divide="ignore"):
-                logs = np.log(self.estimator.predict_proba(documents), dtype=np.float64)
-        if self.label is None:
-            return logs
-        with_label = logs[:, self.label]
-        with np.errstate(divide="ignore"):
-            return np.column_stack([np.log(-np.expm1(with_label)), with_label])
-
-    def decisions(self, texts: list[str]) -> Array:
-        """Return the decisions for the explained classes, (n_texts, n_targets)."""
-        decisions = np.asarray(self.estimator.decision_function(self.container(texts)))
-        by_column = decisions.reshape(len(texts), -1)
-        return self.sign * by_column[:, self.columns] + 0.0  # avoids negative zeros
-
-
-def leads(log_probabilities: Array, number: int) -> Array:
-    """Return the lead of a class over the best other one, in log-odds, (n_texts,)."""
-    others = np.delete(log_probabilities, number, axis=1)
-    return np.asarray(log_probabilities[:, number] - others.max(axis=1))

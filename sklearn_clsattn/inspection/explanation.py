@@ -15,14 +15,15 @@ from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
 from .class_pairs import class_pairs, difference
-from .edited_text import EditableText, TextModel, delete_spans
+from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
 from .likeness import Likeness
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .terminal import render_text
-from .token_positions import LocatedText, locate
+from .text_model import TextModel
+from .token_positions import LocatedText
 from .view import views
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
@@ -44,26 +45,31 @@ class Explanation:
     intercept equal the decision, and the attention shares, including that of ``<cls>``, sum to 1
     (except in an empty document without ``<cls>``, where nothing has attention).
 
+    Where decisions are no sums (`is_sum` is False), tokens are the words of the texts, and a
+    contribution is the *effect* of a word: the decision less that for the text without the word.
+
     Attributes
     ----------
     classes, targets : ndarray of shape (n_classes,), (n_targets,)
         The classes of the classifier, and the explained classes: one of two classes (its decision
         is the log-odds), or all or one of more classes.
-    intercept : ndarray of shape (n_targets,)
-        The intercepts of these decisions.
+    intercept : ndarray of shape (n_targets,), or None
+        The intercepts of these decisions; None if they are no sums.
     index : ndarray of shape (n_documents,)
         The positions of the documents in the input of `explain`.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
     tokens, weights, attention : ndarray of shape (n_entries,)
         The tokens' names, their weights in the document (such as counts), and their shares of its
-        attention. With a :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens
+        attention (None for other models than this package's). With a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens
         are words and word n-grams, each together with its character n-grams.
-    values : ndarray of shape (n_entries, n_targets)
+    values : ndarray of shape (n_entries, n_targets), or None
         What a unit of attention on the token adds to the decision. With two layers, this includes
-        the tokens that it attends to (NaN if its attention is 0).
+        the tokens that it attends to (NaN if its attention is 0). Of linear classifiers,
+        coefficients; None for averages and where there is no sum.
     contributions : ndarray of shape (n_entries, n_targets)
-        What the token adds to the decision: attention times value.
+        What the token adds to the decision: attention times value, or weight times coefficient.
     own_contributions : ndarray of shape (n_entries, n_targets), or None
         If tokens have character n-grams, what a token adds without these, which add the rest of
         `contributions`; NaN for a word that is not in the vocabulary, which is counted only by its
@@ -71,10 +77,12 @@ class Explanation:
     vector_contributions : ndarray of shape (n_entries, n_targets), or None
         If tokens have vectors, the part of a token's contribution that comes from its vector. It
         overlaps with `own_contributions`: the two do not add up to `contributions`.
-    cls_attention : ndarray of shape (n_documents,)
+    cls_attention : ndarray of shape (n_documents,), or None
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     decision, probability : ndarray of shape (n_documents, n_targets)
-        The decision values and probabilities of the explained classes.
+        The decision values and probabilities of the explained classes. Where there is no sum, the
+        decision is the probability, of two classes less a half. `probability` is None for
+        estimators without ``predict_proba``.
     predicted, predicted_probability, true : ndarray of shape (n_documents,)
         Predicted classes, their probabilities, and the true classes (None if not given).
     texts : tuple of str, of length n_documents, or None
@@ -82,6 +90,9 @@ class Explanation:
     text_model, likeness : object or None
         What predicts edited texts, if the documents are texts, and the vectors of tokens, if they
         have vectors.
+    inside : str
+        Whose decisions are explained, if the estimator predicts with other probabilities or
+        thresholds, or is an average, such as a calibrated classifier.
 
     Examples
     --------
@@ -104,25 +115,31 @@ class Explanation:
 
     classes: NDArray[Any]
     targets: NDArray[Any]
-    intercept: Array
+    intercept: Array | None
     index: Numbers
     indptr: Numbers
     tokens: NDArray[np.object_]
     weights: Array
-    attention: Array
-    values: Array
+    attention: Array | None
+    values: Array | None
     contributions: Array
     own_contributions: Array | None
     vector_contributions: Array | None
-    cls_attention: Array
+    cls_attention: Array | None
     decision: Array
-    probability: Array
+    probability: Array | None
     predicted: NDArray[Any]
-    predicted_probability: Array
+    predicted_probability: Array | None
     true: NDArray[Any] | None
     texts: tuple[str, ...] | None
     text_model: TextModel | None
     likeness: Likeness | None
+    inside: str = ""
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the decisions are sums of the contributions, which else are effects of words."""
+        return self.intercept is not None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -162,7 +179,7 @@ class Explanation:
         if self.texts is None or self.text_model is None:
             return None
         (text,) = self.texts
-        return locate(self.text_model.first_step, text, self.tokens.tolist())
+        return self.text_model.locate(text, self.tokens.tolist())
 
     @cached_property
     def decision_without(self) -> Array | None:
@@ -173,6 +190,9 @@ class Explanation:
         """
         if self.texts is None:
             return None
+        if not self.is_sum:
+            rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+            return self.decision[rows] - self.contributions
         decisions = [np.empty((0, len(self.targets)))]
         for document in self:
             every_token = np.arange(len(document.tokens))
@@ -298,7 +318,8 @@ class Explanation:
         present = labels.index(self.predicted.tolist()[0])
         text = EditableText(self.texts[0])
         suspicion = self._suspicion(text, present)
-        question = WordQuestion(text, self.text_model, present, to, is_kept, suspicion)
+        predictor = self.text_model.predictor
+        question = WordQuestion(text, predictor, present, to, is_kept, suspicion)
         return question.answer(int(self.index[0]), labels, time_limit)
 
     def _suspicion(self, text: EditableText, present: int) -> Array:
@@ -349,47 +370,51 @@ class Explanation:
             `own_contribution` is the contribution without these (NaN for a word that is not in the
             vocabulary). There is `vector_contribution` if tokens have vectors, `decision_without`
             for texts, and `against` if classes are compared. Values that do not apply are NaN.
+            Other models than this package's have no `attention`. Where decisions are no sums, all
+            rows are tokens, which have an `effect` instead of `value` and `contribution`.
         """
         k, j = class_pairs(self, target)
-        n = len(self)
-        documents = np.arange(n)
-        # 1) A row per token, then one per document for <cls>, and one for the intercept.
-        rows_of_tokens = np.repeat(documents, np.diff(self.indptr))
-        rows = np.concatenate([rows_of_tokens, documents, documents])
+        documents = np.arange(len(self))
+        rows = np.repeat(documents, np.diff(self.indptr))
+        # 1) A row per token.
         first = k[rows]
         second = j[rows]
-        nan = np.full(n, np.nan)
-        zeros = np.zeros_like(self.decision)
-        unknown = np.full_like(self.decision, np.nan)
-        value = np.concatenate([self.values, zeros, unknown])
-        contribution = np.concatenate([self.contributions, zeros, zeros + self.intercept])
-        # 2) The columns, and those that not every explanation has.
-        labels = np.array([*self.targets.tolist(), None], dtype=object)
-        tokens = [*self.tokens.tolist(), *["<cls>"] * n, *["<intercept>"] * n]
-        columns = {
-            "document": self.index[rows],
-            "target": labels[first].tolist(),
-            "against": labels[second].tolist(),
-            "token": pd.Series(tokens, dtype=object),  # a token may have lone surrogates
-            "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
-            "weight": np.concatenate([self.weights, nan, nan]),
-            "attention": np.concatenate([self.attention, self.cls_attention, nan]),
-            "value": difference(value, first, second),
-            "contribution": difference(contribution, first, second),
+        columns: dict[str, Any] = {
+            "row": rows,
+            "token": pd.Series(self.tokens, dtype=object),  # a token may have lone surrogates
+            "kind": "token",
+            "weight": self.weights,
         }
-        if len(self.targets) == 1:
-            del columns["against"]
-        for name, token_values in (
+        if self.attention is not None:
+            columns["attention"] = self.attention
+        for name, by_class in (
+            ("value", self.values),
+            ("contribution" if self.is_sum else "effect", self.contributions),
             ("own_contribution", self.own_contributions),
             ("vector_contribution", self.vector_contributions),
             ("decision_without", self.decision_without),
         ):
-            if token_values is not None:
-                by_class = np.concatenate([token_values, unknown, unknown])
+            if by_class is not None:
                 columns[name] = difference(by_class, first, second)
-        # 3) The rows of each document together.
-        by_document = np.argsort(rows, kind="stable")
-        return pd.DataFrame(columns).iloc[by_document].reset_index(drop=True)
+        parts = [pd.DataFrame(columns)]
+        # 2) A row per document for <cls>, and one for the intercept.
+        if self.cls_attention is not None:
+            columns = {"row": documents, "token": "<cls>", "kind": "cls"}
+            columns |= {"attention": self.cls_attention, "value": 0.0, "contribution": 0.0}
+            parts.append(pd.DataFrame(columns))
+        if self.intercept is not None:
+            added = difference(self.intercept + np.zeros_like(self.decision), k, j)
+            columns = {"row": documents, "token": "<intercept>", "kind": "intercept"}
+            parts.append(pd.DataFrame(columns | {"contribution": added}))
+        frame = pd.concat(parts).sort_values("row", kind="stable", ignore_index=True)
+        # 3) The documents and classes.
+        labels = np.array([*self.targets.tolist(), None], dtype=object)
+        of_document = frame.pop("row").to_numpy()
+        frame.insert(0, "document", self.index[of_document])
+        frame.insert(1, "target", labels[k[of_document]].tolist())
+        if len(self.targets) > 1:
+            frame.insert(2, "against", labels[j[of_document]].tolist())
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -398,13 +423,13 @@ class Explanation:
         -------
         explanation : dict
             With `classes`, `targets`, `intercept` and `documents`. Lists with plural names, such as
-            a token's `contributions`, have one entry per target. It can be written as JSON if the
-            labels can.
+            a token's `contributions`, have one entry per target. What an explanation does not
+            have is None. It can be written as JSON if the labels can.
         """
         return {
             "classes": self.classes.tolist(),
             "targets": self.targets.tolist(),
-            "intercept": self.intercept.tolist(),
+            "intercept": None if self.intercept is None else self.intercept.tolist(),
             "documents": [one._document() for one in self],
         }
 
@@ -415,8 +440,8 @@ class Explanation:
         columns = {
             "token": list(map(str, self.tokens)),
             "weight": self.weights.tolist(),
-            "attention": self.attention.tolist(),
-            "values": _without_nan(self.values),
+            "attention": nothing if self.attention is None else self.attention.tolist(),
+            "values": nothing if self.values is None else _without_nan(self.values),
             "contributions": self.contributions.tolist(),
             "own_contributions": nothing,
             "decisions_without": nothing,
@@ -430,20 +455,22 @@ class Explanation:
         tokens = []
         for row in zip(*columns.values(), strict=True):
             tokens.append(dict(zip(columns, row, strict=True)))
-        # 2) The document.
+        # 2) <cls>, if there is one.
+        cls = None
+        if self.cls_attention is not None:
+            attention = float(self.cls_attention[0])
+            cls = {"attention": attention, "contributions": [0.0] * len(self.targets)}
+        # 3) The document.
         return {
             "document": int(self.index[0]),
             "predicted": self.predicted.tolist()[0],
-            "predicted_probability": float(self.predicted_probability[0]),
-            "true": None if self.true is None else self.true.tolist()[0],
+            "predicted_probability": _first_row(self.predicted_probability),
+            "true": _first_row(self.true),
             "decisions": self.decision[0].tolist(),
-            "probabilities": self.probability[0].tolist(),
+            "probabilities": _first_row(self.probability),
             "text": None if self.texts is None else self.texts[0],
             "tokens": tokens,
-            "cls": {
-                "attention": float(self.cls_attention[0]),
-                "contributions": [0.0] * len(self.targets),
-            },
+            "cls": cls,
         }
 
     def to_text(
@@ -529,6 +556,7 @@ class Explanation:
         ------
         ValueError
             If the explanation is of no or several documents: choose one, ``explanation[0].plot()``.
+            If decisions are no sums.
         ImportError
             If matplotlib is not installed.
 
@@ -552,6 +580,10 @@ class Explanation:
         from .waterfall import draw_waterfall
 
         check_scalar(max_display, "max_display", Integral, min_val=1)
+        if not self.is_sum:
+            raise ValueError(
+                "plot draws a decision that is a sum, and this one is not: see to_html()"
+            )
         if len(self) != 1:
             raise ValueError(
                 f"plot draws the decision of one document, got {len(self)}: choose one, such as "
@@ -568,6 +600,11 @@ class Explanation:
         """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
         return explanation_html(self, n_shown, target, top, fragment)
+
+
+def _first_row(values: Any) -> Any:
+    """Return the first row of an array as plain values, None of None."""
+    return None if values is None else values.tolist()[0]
 
 
 def _without_nan(numbers: Any) -> list[list[float | None]]:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .._base import fitted_attention
-from .parts import classifier_input, column_names, parts_of
+from .decisions import member_decision
+from .parts import Member, members_of
 
 _RAREST = 1000  # documents, of which a token must be in one
 
@@ -18,34 +18,43 @@ def token_effects(estimator: Any, documents: Any) -> pd.DataFrame:
     """Return the effect of each token of documents on each class, (n_tokens, n_classes).
 
     The effect is the token's value for the class, less its mean over the classes (unless documents
-    may have several labels), times the standard deviation of its attention over the documents.
-    Words and their character n-grams are one token. Tokens in fewer than one of 1,000 documents are
-    left out.
+    may have several labels), times the standard deviation over the documents of its attention, or
+    of its weight in a linear classifier. Words and their character n-grams are one token. Tokens in
+    fewer than one of 1,000 documents are left out.
     """
-    steps, classifier = parts_of(estimator)
-    fitted = fitted_attention(classifier)
-    # 1) the documents by tokens
-    bags = classifier_input(steps, classifier, documents)
-    tokens = column_names(steps, classifier)
-    if bags.names is not None:
-        fitted = fitted.of_units(bags.tokens)
-        tokens = bags.names
-    # 2) the tokens' values for each class
-    values = np.asarray(fitted.values, dtype=np.float64)
+    effects = []
+    for member in members_of(estimator):
+        effects.append(member.share * _effects_on_member(member, documents))
+    if len(effects) == 1:
+        frame = effects[0]
+    else:
+        frame = pd.concat(effects).groupby(level=0, sort=False).sum()
+    return frame.set_axis(list(estimator.classes_), axis=1)
+
+
+def _effects_on_member(member: Member, documents: Any) -> pd.DataFrame:
+    """Return the effects on a classifier inside an estimator, (n_tokens, n_classes)."""
+    decision = member_decision(member)
+    classifier = member.classifier
+    if decision is None:
+        raise TypeError(
+            f"the decisions of {type(classifier).__name__} are not a sum over tokens, which have "
+            "no values"
+        )
+    loadings, values, tokens = decision.by_token(decision.read(documents))
+    # 1) the tokens' values for each class
     if values.shape[1] < len(classifier.classes_):  # of the second of two classes
         values = np.hstack([-values, values])
-    elif not classifier.multilabel_:
+    elif not getattr(classifier, "multilabel_", False):
         values = values - values.mean(axis=1, keepdims=True)
-    # 3) the variation of their attention
-    counts = bags.units
-    _, variances = mean_variance_axis(fitted.attention(counts), axis=0)
+    # 2) the variation of their loadings
+    _, variances = mean_variance_axis(loadings, axis=0)
     effects = values * np.sqrt(variances)[:, None]
-    # 4) without the rarest, whose effects are those of a document or two
-    n_documents = np.bincount(counts.indices, minlength=len(tokens))
-    is_shown = _RAREST * n_documents >= counts.shape[0]
+    # 3) without the rarest, whose effects are those of a document or two
+    n_documents = np.bincount(loadings.indices, minlength=len(tokens))
+    is_shown = _RAREST * n_documents >= loadings.shape[0]
     # As objects: pandas' own type of texts has no lone surrogates.
-    index = pd.Index(tokens[is_shown], dtype=object)
-    return pd.DataFrame(effects[is_shown], index=index, columns=classifier.classes_.tolist())
+    return pd.DataFrame(effects[is_shown], index=pd.Index(tokens[is_shown], dtype=object))
 
 
 def important_tokens(effects: pd.DataFrame, label: Any, k: int) -> pd.Series[float]:

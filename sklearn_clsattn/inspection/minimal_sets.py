@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isnan
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from .._types import Array
-from .edited_text import EditableText, Span, TextModel, leads
-from .formatting import label_text, percent, shortened, token_text, visible
+from .edited_text import EditableText, Span
+from .formatting import label_text, percent, shortened, signed, token_text, visible
 from .pages import framed, render
+from .predictor import Predictor
 from .word_search import WordSearchResult, WordSet, fewest_words
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
@@ -42,12 +44,12 @@ class MinimalSet:
     before, after : label
         The predicted class of the text, and of the edited text.
     probability : float
-        The predicted probability of `after` for the edited text.
+        The predicted probability of `after` for the edited text; NaN if the estimator has none.
     margins : ndarray of shape (n_words + 1,)
         The lead of `before` over the best other class, in log-odds, with none of the words chosen,
         the first of them, the first two, and so on.
     probabilities : ndarray of shape (n_words + 1,)
-        The same for the probability of `before`.
+        The same for the probability of `before`; NaN if the estimator has none.
     text, edited_text : str
         The text, and the text without the words, or reduced to them: what was predicted.
     spans : list of tuple (start, stop)
@@ -96,14 +98,14 @@ class MinimalSet:
         """The prediction for the edited text and the other sets tried, from a clause on."""
         more = self._tried if len(self.words) > 1 else ""
         after = label_text(self.after)
-        return f"the prediction becomes {after} ({percent(self.probability)}).{more}"
+        return f"the prediction becomes {after}{self._odds}.{more}"
 
     @property
     def statement(self) -> str:
         """The prediction for the edited text and the other sets tried, as one or two sentences."""
         before = label_text(self.before)
         n = len(self.words)
-        odds = percent(self.probability)
+        odds = self._odds
         if not self.found and self.is_kept:
             return f"No words were found that alone keep the prediction {before}.{self._tried}"
         if not self.found and self.at_least is None:
@@ -111,14 +113,19 @@ class MinimalSet:
         if not self.found:
             return f"No words were found whose removal changes the prediction.{self._tried}"
         if n == 0 and self.is_kept:
-            return f"Remove all words and the prediction is still {before} ({odds})."
+            return f"Remove all words and the prediction is still {before}{odds}."
         if n == 0:
-            return f"The prediction is already {before} ({odds})."
+            return f"The prediction is already {before}{odds}."
         if self.is_kept:
             more = self._tried if n > 1 else ""
             kept = f"Keep only {self._these_words}"
-            return f"{kept} and the prediction is still {before} ({odds}).{more}"
+            return f"{kept} and the prediction is still {before}{odds}.{more}"
         return f"{self.removal} and {self.result}"
+
+    @property
+    def _odds(self) -> str:
+        """The probability of the new class in brackets, if there is one."""
+        return "" if np.isnan(self.probability) else f" ({percent(self.probability)})"
 
     @property
     def _these_words(self) -> str:
@@ -152,7 +159,7 @@ class WordQuestion:
     """
 
     text: EditableText
-    model: TextModel
+    predictor: Predictor
     present: int
     to: int | None
     is_kept: bool
@@ -164,12 +171,13 @@ class WordQuestion:
 
     def margins(self, choices: Sequence[WordSet]) -> Array:
         """Return the leads of the class to reach in the texts edited by choices, (n_choices,)."""
-        logs = self.model.log_probabilities([self.edited(choice) for choice in choices])
+        edited = [self.edited(choice) for choice in choices]
+        predictions = self.predictor.predict_texts(edited)
         if self.is_kept:
-            return leads(logs, self.present)
+            return predictions.leads(self.present)
         if self.to is None:
-            return -leads(logs, self.present)
-        return leads(logs, self.to)
+            return -predictions.leads(self.present)
+        return predictions.leads(self.to)
 
     def search(self, time_limit: float) -> WordSearchResult:
         """Return the fewest words that were found."""
@@ -193,9 +201,11 @@ class WordQuestion:
         steps = [self.edited(words[:n]) for n in range(len(words) + 1)]
         if result.words is None:
             steps = [self.text.text]
-        logs = self.model.log_probabilities(steps)
-        probabilities = np.exp(logs)
-        after = int(logs[-1].argmax())  # of classes that tie, the first is predicted
+        predictions = self.predictor.predict_texts(steps)
+        after = int(predictions.numbers[-1])
+        probabilities = predictions.probabilities
+        if probabilities is None:
+            probabilities = np.full_like(predictions.scores, np.nan)
         return MinimalSet(
             document=document,
             is_kept=self.is_kept,
@@ -205,7 +215,7 @@ class WordQuestion:
             before=labels[self.present],
             after=labels[after],
             probability=float(probabilities[-1, after]),
-            margins=leads(logs, self.present),
+            margins=predictions.leads(self.present),
             probabilities=probabilities[:, self.present],
             text=self.text.text,
             edited_text=steps[-1],
@@ -217,8 +227,8 @@ class _Step(NamedTuple):
     """The probability of the predicted class after a word."""
 
     name: str  # of the word, or of the start
-    number: str  # the probability, in percent
-    width: float  # of its bar, in percent
+    number: str  # the probability, in percent, or the lead
+    width: float  # of the probability's bar, in percent
     is_other: bool  # whether another class is predicted
 
 
@@ -317,11 +327,17 @@ class MinimalSets(Sequence[MinimalSet]):
             "minimal.html",
             title=title if self.sets else "No documents",
             views=[self._view(one, top) for one in self.sets[:n_shown]],
+            has_bars=not any(np.isnan(one.probabilities).any() for one in self.sets),
             # Where the prediction of two classes changes, in percent of a bar.
-            middle=50.0 if len(self.classes) == 2 else None,
+            middle=50.0 if len(self.classes) == 2 and self._are_most_probable else None,
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
         )
+
+    @property
+    def _are_most_probable(self) -> bool:
+        """Whether the more probable of two classes was always predicted."""
+        return all(((one.margins > 0) == (one.probabilities > 0.5)).all() for one in self.sets)
 
     def _view(self, one: MinimalSet, top: int) -> _SetView:
         """Return the content of a text's part of the page."""
@@ -343,7 +359,8 @@ def _steps(one: MinimalSet) -> list[_Step]:
     for name, probability, margin in zip(
         [start, *one.words], one.probabilities.tolist(), one.margins.tolist(), strict=True
     ):
-        steps.append(_Step(name, percent(probability), 100.0 * probability, margin <= 0))
+        number = signed(margin) if isnan(probability) else percent(probability)
+        steps.append(_Step(name, number, 100.0 * probability, margin <= 0))
     return steps
 
 

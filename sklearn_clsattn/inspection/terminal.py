@@ -12,7 +12,16 @@ from rich.text import Text
 from sklearn.utils import check_scalar
 
 from .explanation_page import MAX_UNFOLDED
-from .formatting import aligned, count_column, count_text, level, percent, token_text, visible
+from .formatting import (
+    aligned,
+    count_column,
+    count_text,
+    level,
+    percent,
+    signed,
+    token_text,
+    visible,
+)
 from .token_positions import Segment, strongest_passages
 from .view import Token, View, views
 
@@ -76,9 +85,9 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         (f"Document {view.number}", "dim"),
         "  predicted ",
         (view.predicted, "bold"),
-        " with probability ",
-        (percent(view.probability), "bold"),
     )
+    if view.probability is not None:
+        head.append_text(Text.assemble(" with probability ", (percent(view.probability), "bold")))
     if view.is_right:
         head.append("  correct")
     elif view.true is not None:
@@ -96,10 +105,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
             parts.append(Text(f"{view.unplaced_title()}:", "dim"))
         parts.append(_unplaced(view, color=color))
     if not view.tokens:
-        parts += [
-            Text(),
-            Text("The model knows none of its tokens: the decision is the intercept."),
-        ]
+        parts += [Text(), Text(view.nothing)]
     # 3) What changes the prediction, and the details.
     if view.deletion:
         parts += [Text(), Text(visible(view.deletion))]
@@ -143,17 +149,16 @@ def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
     # 1) The classes.
     shown, more = view.classes()
     if shown:
-        listed = [f"{one.label} {percent(one.probability)}" for one in shown]
+        listed = []
+        for one in shown:
+            number = signed(one.decision) if one.probability is None else percent(one.probability)
+            listed.append(f"{one.label} {number}")
         if more:
             listed.append(f"and {more} more")
         parts.append(Text(", ".join(listed), "dim"))
     # 2) The sum, and its terms.
-    end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
-    decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
-    for side, number in zip((view.plus, view.minus), totals, strict=True):
-        if side.total:
-            decision.append(f", {number} {side.label}")
-    parts.append(decision)
+    if view.is_sum:
+        parts.append(_sum(view))
     parts += _tables(view, color=color, width=width)
     # 3) Remarks, on a line each.
     remarks = view.remarks()
@@ -187,6 +192,16 @@ def _text(view: View, text: str, *, color: bool) -> Text:
         shown.append(f"\n{place:4.0%}  ", "dim")
         _append_segments(shown, view, segments, color=color)
     return shown
+
+
+def _sum(view: View) -> Text:
+    """Return the decision as a sum."""
+    end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
+    decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
+    for side, number in zip((view.plus, view.minus), totals, strict=True):
+        if side.total:
+            decision.append(f", {number} {side.label}")
+    return decision
 
 
 def _append_segments(shown: Text, view: View, segments: Iterable[Segment], *, color: bool) -> None:
@@ -252,7 +267,7 @@ def _columns(view: View, width: int) -> dict[str, list[str]]:
     """Return the columns of the tables of listed tokens, with bars where there is space."""
     tokens = view.listed
     contributions = [token.contribution for token in tokens]
-    columns = {"adds": aligned(contributions)}
+    columns = {view.adds_name: aligned(contributions)}
     if width >= _NO_BARS:
         longest = 6 if width < 80 else 16
         largest = max(map(abs, contributions))
@@ -262,7 +277,8 @@ def _columns(view: View, width: int) -> dict[str, list[str]]:
             columns[_BARS].append("█" * round(length))
     columns["token"] = [_name(token) for token in tokens]
     columns["weight"] = count_column([token.weight for token in tokens])
-    columns["attention"] = [percent(token.attention) for token in tokens]
+    if view.has_attention:
+        columns["attention"] = [percent(token.attention or 0.0) for token in tokens]
     if view.has_without:
         columns["without"] = aligned([token.without for token in tokens])
     return columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -21,10 +21,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._graphemes import whole_clusters
-from .edited_text import Span
+from .edited_text import EditableText, Span
 
 _AROUND = 40  # characters on either side of a strong word
 # The methods of a vectorizer that positions depend on.
+_ANALYZERS = ["word", "char", "char_wb"]
 _READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
 
@@ -102,6 +103,19 @@ def locate(vectorizer: Any, text: str, tokens: Sequence[str]) -> LocatedText:
     return LocatedText(text, words, tuple(occurrences), ignored)
 
 
+def locate_words(text: str) -> LocatedText:
+    """Return a text with the occurrences of its words, which are its tokens."""
+    places = []
+    for token, word in enumerate(EditableText(text).words):
+        for span in word.spans:
+            places.append((span, token, 1 / len(word.spans)))
+    places.sort()
+    occurrences = []
+    for at, (_, token, share) in enumerate(places):
+        occurrences.append(Occurrence(token, at, 1, share))
+    return LocatedText(text, tuple(span for span, _, _ in places), tuple(occurrences))
+
+
 def read_terms(
     vectorizer: Any, text: str
 ) -> tuple[tuple[Span, ...], list[_Term], tuple[Span, ...]]:
@@ -112,8 +126,10 @@ def read_terms(
     ignored = np.empty((0, 2), dtype=np.intp)
     if isinstance(vectorizer, ContextVectorizer):
         words, terms, ignored = _terms_in_context(vectorizer, text)
-    elif isinstance(vectorizer, CountVectorizer) and _reads_words(vectorizer):
-        words, terms = _counted_terms(vectorizer, text)
+    elif isinstance(vectorizer, CountVectorizer) and _reads_as_usual(vectorizer):
+        by_words = vectorizer.analyzer == "word"
+        counted = _counted_terms if by_words else _counted_characters
+        words, terms = counted(vectorizer, text)
     else:
         words, terms = np.empty((0, 2), dtype=np.intp), []
     return _spans(text, words), terms, _spans(text, ignored)
@@ -143,15 +159,15 @@ def _terms_in_context(
     return occurrences.words, terms, occurrences.ignored
 
 
-def _reads_words(vectorizer: CountVectorizer) -> bool:
-    """Return whether a vectorizer reads words by scikit-learn's own methods."""
+def _reads_as_usual(vectorizer: CountVectorizer) -> bool:
+    """Return whether a vectorizer reads words or characters by scikit-learn's own methods."""
     kind = type(vectorizer)
     for name in _READING:
         if getattr(kind, name) is not getattr(CountVectorizer, name):
             return False
     if vectorizer.preprocessor is not None or vectorizer.tokenizer is not None:
         return False
-    return vectorizer.analyzer == "word" and not callable(vectorizer.strip_accents)
+    return vectorizer.analyzer in _ANALYZERS and not callable(vectorizer.strip_accents)
 
 
 def _counted_terms(vectorizer: CountVectorizer, text: str) -> tuple[NDArray[np.intp], list[_Term]]:
@@ -179,18 +195,60 @@ def _counted_terms(vectorizer: CountVectorizer, text: str) -> tuple[NDArray[np.i
         for first_word in range(len(words) - n_words + 1):
             name = " ".join(words[first_word : first_word + n_words])
             terms.append(_Term(name, first_word, n_words, 1.0))
-    # 3) The words in the text. Dropped characters, such as an accent, belong to the character
-    # before them.
+    return _in_original(preprocess, text, spans), terms
+
+
+def _counted_characters(
+    vectorizer: CountVectorizer, text: str
+) -> tuple[NDArray[np.intp], list[_Term]]:
+    """Return the words between spaces, and the character n-grams, which stand at whole words."""
+    # 1) The words of the preprocessed text, and of that which has single spaces.
+    preprocess = vectorizer.build_preprocessor()
+    processed = preprocess(text)
+    single = re.sub(r"\s\s+", " ", processed)  # as scikit-learn does
+    spans = [match.span() for match in re.finditer(r"\S+", processed)]
+    words = [match.span() for match in re.finditer(r"\S+", single)]
+    # 2) The n-grams, at the words that they share characters with.
+    shortest, longest = vectorizer.ngram_range
+    parts = [(0, single)]
+    if vectorizer.analyzer == "char_wb":  # words between a space on either side
+        parts = [(start - 1, f" {single[start:stop]} ") for start, stop in words]
+    starts = [start for start, _ in words]
+    stops = [stop for _, stop in words]
+    terms = []
+    for offset, part in parts:
+        # scikit-learn counts a word that is shorter than an n-gram once, as it is.
+        for n in range(shortest, longest + 1):
+            for start in range(max(len(part) - n, 0) + 1):
+                name = part[start : start + n]
+                first = bisect_right(stops, offset + start)
+                last = bisect_left(starts, offset + start + len(name))
+                if last > first:
+                    terms.append(_Term(name, first, last - first, 1.0))
+            if len(part) <= n:
+                break
+    return _in_original(preprocess, text, spans), terms
+
+
+def _in_original(
+    preprocess: Callable[[str], str], text: str, spans: list[Span]
+) -> NDArray[np.intp]:
+    """Return spans of a preprocessed text as spans of the text itself, (n_spans, 2).
+
+    Dropped characters, such as an accent, belong to the character before them.
+    """
     sizes = {character: len(preprocess(character)) for character in set(text)}
     n_made = np.array([sizes[character] for character in text], dtype=np.intp)
     present = np.flatnonzero(n_made)
     edges = np.append(present, len(text))
     origin = np.repeat(np.arange(len(present)), n_made[present])
     starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
-    return np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]]), terms
+    return np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
 
 
-def cut(located: LocatedText, contributions: Array, attention: Array) -> list[Segment]:
+def cut(
+    located: LocatedText, contributions: Array, attention: Array | None = None
+) -> list[Segment]:
     """Return a text as segments: its words, and what is between them.
 
     A token's contribution is shared among its occurrences by what each counts, and an n-gram's
@@ -202,12 +260,12 @@ def cut(located: LocatedText, contributions: Array, attention: Array) -> list[Se
     added = [0.0] * n_words
     attended = [0.0] * n_words
     token_contributions = contributions.tolist()
-    token_attention = attention.tolist()
+    token_attention = np.zeros_like(contributions) if attention is None else attention
     for token, first_word, length, share in located.occurrences:
         for word in range(first_word, first_word + length):
             tokens_of_words[word].add(token)
             added[word] += share / length * token_contributions[token]
-            attended[word] += share / length * token_attention[token]
+            attended[word] += share / length * float(token_attention[token])
     # 2) The segments; words that overlap, such as those of a ligature, are one.
     segments: list[Segment] = []
     text = located.text

@@ -42,8 +42,8 @@ class Token:
     number: int  # in the document
     name: str
     weight: float
-    attention: float
-    contribution: float
+    attention: float | None  # None for models without attention
+    contribution: float  # or its effect, where there is no sum
     own: float | None = None  # of a word with character n-grams, what it adds without them
     by_vector: Any = None  # what of the contribution its vector adds
     without: float | None = None  # the decision for the text without it, if it is listed
@@ -70,7 +70,7 @@ class ShownClass(NamedTuple):
     """A class with its probability and decision."""
 
     label: str
-    probability: float
+    probability: float | None
     decision: float
     shown: bool  # whether the document is explained for it
 
@@ -106,8 +106,15 @@ class View:
         self.j = j
         self._name_classes()
         self.number = int(document.index[0])
-        self.probability = float(document.predicted_probability[0])
-        self.start = float(difference(document.intercept[None], k, j)[0])
+        self.probability: float | None = None
+        if document.predicted_probability is not None:
+            self.probability = float(document.predicted_probability[0])
+        self.is_sum: bool = document.is_sum
+        self.start = 0.0
+        if self.is_sum:
+            self.start = float(difference(document.intercept[None], k, j)[0])
+        self.are_log_odds = self.probability is not None and not document.inside
+        self.has_attention: bool = document.attention is not None
         self.end = float(difference(document.decision, k, j)[0])
         # 1) The tokens, in the order of the columns, and the text in segments; None for a matrix.
         self.tokens = _tokens(document, k, j)
@@ -133,7 +140,7 @@ class View:
         self.most = 0.0
         for part in parts:
             self.largest = max(self.largest, abs(part.contribution))
-            self.most = max(self.most, part.attention)
+            self.most = max(self.most, part.attention or 0.0)
         # 3) The contributions of each sign, that for the predicted class first.
         against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
         self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
@@ -144,7 +151,7 @@ class View:
         self.listed = self.plus.tokens + self.minus.tokens
         self.reasons = self._reasons()
         # 4) The predictions of edited texts.
-        self.has_without = with_effects and self.is_located
+        self.has_without = with_effects and self.is_located and self.is_sum
         if self.has_without:
             self._predict_without()
         self.deletion = _deletion(document) if with_deletion else ""
@@ -182,6 +189,7 @@ class View:
         self.is_binary = self.other is not None
         self.is_compared = self.is_binary and len(classes) > 2
         self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
+        self.adds_name = "adds" if document.is_sum else "effect"
 
     def _predict_without(self) -> None:
         """Set the decisions for the text without each listed token that has a position."""
@@ -193,8 +201,24 @@ class View:
                 token.without = decision
 
     @property
+    def nothing(self) -> str:
+        """A sentence instead of tokens, where there are none."""
+        if self.is_sum:
+            return "The model knows none of its tokens: the decision is the intercept."
+        return "The text has no words."
+
+    @property
     def effects_note(self) -> str:
         """A sentence on what the numbers beside a token of a text are."""
+        if not self.is_sum:
+            measure = "decision" if self.probability is None else "probability"
+            of_class = self._target_name
+            if self.is_compared:
+                of_class = f"{of_class} less that of {self._other_name}"
+            return (
+                f"effect: how much higher the {measure} of {of_class} is than for the text without "
+                "the word, predicted again; effects do not add up, as no sum over words decides"
+            )
         if not self.has_without or not self.listed:
             return ""
         return (
@@ -261,10 +285,11 @@ class View:
         It is shaded by its contribution or its attention.
         """
         if by == "attention":
-            shade = level(part.attention, self.most, N_SHADES)
+            attention = part.attention or 0.0
+            shade = level(attention, self.most, N_SHADES)
             if not shade:
                 return Markup('class="t"')
-            return Markup(f'class="t k{shade}" title="{percent(part.attention)}"')
+            return Markup(f'class="t k{shade}" title="{percent(attention)}"')
         shade = self.shade(part.contribution)
         if not shade:
             return Markup('class="t"')
@@ -280,11 +305,14 @@ class View:
         lines = []
         if part is not None and added != [signed(part.contribution, MINUS)]:
             here = signed(part.contribution, MINUS)
-            lines.append(f"here {here}, attention {percent(part.attention)}, of:")
+            has_attention = any(token.attention is not None for token in tokens)
+            attention = f", attention {percent(part.attention or 0.0)}" if has_attention else ""
+            lines.append(f"here {here}{attention}, of:")
         # 2) A line for each token.
         for token, adds in zip(tokens, added, strict=True):
-            line = f"{token_text(token.name)} ×{count_text(token.weight)}: {adds}, attention "
-            line += percent(token.attention)
+            line = f"{token_text(token.name)} ×{count_text(token.weight)}: {adds}"
+            if token.attention is not None:
+                line += f", attention {percent(token.attention)}"
             if token.without is not None:
                 line += f", decision without {signed(token.without, MINUS)}"
             if token.own is not None and not token.note and token.own != token.contribution:
@@ -307,20 +335,24 @@ class View:
         """Return the most probable of the explained classes, if several, and how many others."""
         labels = self.document.targets.tolist()
         decisions = self.document.decision[0].tolist()
-        probabilities = self.document.probability[0].tolist()
         n = len(labels)
         if n == 1:
             return [], 0
+        likely_first = self.document.decision[0]
+        probabilities = [None] * n
+        if self.document.probability is not None:
+            likely_first = self.document.probability[0]
+            probabilities = likely_first.tolist()
         # 1) The classes to show, in their order or, of many, the most probable first.
         order = list(range(n))
         if n > MAX_CLASSES:
-            by_probability = np.argsort(-self.document.probability[0], kind="stable")
-            likely = by_probability[:MAX_CLASSES].tolist()
+            likely = np.argsort(-likely_first, kind="stable")[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
             kept = {*likely[:2], self.k}
             order = []
             for at in likely:
-                if at in kept or probabilities[at] >= SMALLEST_SHOWN:
+                probability = probabilities[at]
+                if at in kept or probability is None or probability >= SMALLEST_SHOWN:
                     order.append(at)
         # 2) Their numbers.
         shown = []
@@ -356,9 +388,15 @@ class View:
                 name = token_text(token.name)
                 remarks.append(f'"{name}" adds {part} because its vector is near {near}')
         # 3) The attention of <cls>.
-        if self.document.cls_attention[0]:
+        if self.has_attention and self.document.cls_attention[0]:
             share = percent(float(self.document.cls_attention[0]))
             remarks.append(f"{share} of the attention goes to no word")
+        # 4) Whose decision it is.
+        if self.document.inside and self.is_sum:
+            remark = f"the sum is the decision of the {self.document.inside}"
+            if self.probability is not None:
+                remark += "; probabilities are those of the whole"
+            remarks.append(remark)
         return remarks
 
     def _near(self, token: Token) -> str:
@@ -424,7 +462,7 @@ def _tokens(document: Any, k: int, j: int) -> list[Token]:
         by_vector = difference(document.vector_contributions, k, j).tolist()
     # 2) The tokens.
     weights = document.weights.tolist()
-    attention = document.attention.tolist()
+    attention = nothing if document.attention is None else document.attention.tolist()
     tokens = []
     for at, name in enumerate(map(str, document.tokens)):
         token = Token(

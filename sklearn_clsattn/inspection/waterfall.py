@@ -52,7 +52,9 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
     ax.tick_params(axis="y", length=0)
     few_ticks(ax.xaxis, 6)
     title = f"Document {view.number}: predicted {class_name(view.predicted)}"
-    set_labels(ax, f"{title} ({percent(view.probability)})", _axis_label(view))
+    if view.probability is not None:
+        title += f" ({percent(view.probability)})"
+    set_labels(ax, title, _axis_label(view))
     return ax
 
 
@@ -102,5 +104,6 @@ def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
 def _axis_label(view: View) -> str:
     """Return the name of a view's decision, for its axis."""
     if view.is_binary and view.other is not None:
-        return f"log-odds of {shown(view.target, 20)} against {shown(view.other, 20)}"
+        measure = "log-odds" if view.are_log_odds else "decision"
+        return f"{measure} of {shown(view.target, 20)} against {shown(view.other, 20)}"
     return f"decision for {shown(view.target, 32)}"

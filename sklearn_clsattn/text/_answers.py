@@ -62,7 +62,7 @@ def answers_of(
     """
     predict = getattr(teacher, "predict_proba", getattr(teacher, "predict", None))
     if predict is not None:
-        names = _classes_of(teacher, classes)
+        names = classes_of(teacher, classes)
         parts = list(_in_parts(predict, texts, log))
         return _checked(_frame(parts, names), texts, classes)
     parts = list(_in_parts(teacher, texts, log)) if callable(teacher) else [teacher]
@@ -80,9 +80,14 @@ def _in_parts(
             log(f"teacher: {stop:,} of {len(texts):,} texts")
 
 
-def _classes_of(teacher: Any, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the names of a fitted teacher's classes; `classes` if it does not name any."""
-    for owner in (teacher, getattr(teacher, "model_head", None)):
+def to_numpy(answer: Any) -> NDArray[Any]:
+    """Return what a model says as an array, also from a device."""
+    return np.asarray(answer.cpu() if hasattr(answer, "cpu") else answer)
+
+
+def classes_of(model: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of a fitted model's classes; `classes` if it does not name any."""
+    for owner in (model, getattr(model, "model_head", None)):
         for name in ("classes_", "labels"):
             names = getattr(owner, name, None)
             if names is not None:
@@ -94,7 +99,7 @@ def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
     """Return parts of what a teacher says as probabilities, in columns with the classes' names."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
         return pd.concat(parts, ignore_index=True).astype(np.float64)
-    arrays = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in parts]
+    arrays = list(map(to_numpy, parts))
     if all(array.ndim == 1 for array in arrays):
         return _one_hot(np.concatenate([array.astype(object) for array in arrays]), names)
     values = np.concatenate(arrays).astype(np.float64)

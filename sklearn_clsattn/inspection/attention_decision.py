@@ -1,0 +1,151 @@
+"""The decisions of this package's classifiers as sums over tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from .._bags import Bags
+from .._base import (
+    BaseAttentionClassifier,
+    bags_of_documents,
+    fitted_attention,
+    vector_embeddings,
+)
+from .._classifier import ClsAttentionClassifier
+from .._matrices import row_sums
+from .._types import Array
+from ..text._context_vectorizer import ContextVectorizer, bags_of
+from ..training.forward import probabilities
+from .parts import column_names
+from .terms import ByToken, Terms
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionDecision:
+    """A classifier of this package after steps: a token adds its attention times its value."""
+
+    steps: list[Any]
+    classifier: BaseAttentionClassifier
+
+    @cached_property
+    def names(self) -> NDArray[np.object_]:
+        """The names of the classifier's columns, (n_columns,)."""
+        return column_names(self.steps, self.classifier)
+
+    @property
+    def intercept(self) -> Array:
+        """The intercepts, (n_outputs,)."""
+        return self.classifier.intercept_
+
+    def read(self, documents: Any) -> Bags:
+        """Return documents as bags.
+
+        A classifier that damps counts by itself reads those of columns, not of words with
+        characters.
+        """
+        classifier = self.classifier
+        for step in self.steps:
+            makes_bags = (
+                step is self.steps[-1]
+                and isinstance(step, ContextVectorizer)
+                and isinstance(classifier, ClsAttentionClassifier)
+                and not hasattr(classifier, "entry_scale_")
+            )
+            documents = bags_of(step, documents) if makes_bags else step.transform(documents)
+        return bags_of_documents(classifier, documents)
+
+    def decisions(self, read: Bags) -> Array:
+        """Return the decisions for bags, (n_documents, n_outputs)."""
+        return fitted_attention(self.classifier).outputs(read)
+
+    def probabilities(self, read: Bags, decisions: Array) -> Array:
+        """Return the probabilities of classes, or of labels."""
+        return expit(decisions) if self.classifier.multilabel_ else probabilities(decisions)
+
+    def terms(self, read: Bags) -> Terms:
+        """Return the terms of the decisions for bags."""
+        by_token = self._by_token(read)
+        X = by_token.X
+        fitted = by_token.fitted
+        # 1) Attention and contributions; with one layer, these are attention times values.
+        attention = fitted.attention(X).data.astype(np.float64, copy=False)
+        by_output = [output.data for output in fitted.contributions(X)]
+        contributions = np.column_stack(by_output).astype(np.float64)
+        shares = attention[:, None]
+        values = fitted.values[X.indices]
+        if fitted.n_layers > 1:
+            unknown = np.full_like(contributions, np.nan)
+            values = np.divide(contributions, shares, out=unknown, where=shares > 0)
+        # 2) Parts of the contributions.
+        own = None
+        if by_token.values_without_characters is not None:
+            own = shares * by_token.values_without_characters[X.indices]
+        by_vector = None
+        if by_token.values_without_vectors is not None:
+            by_vector = shares * (values - by_token.values_without_vectors[X.indices])
+        # 3) The attention of <cls>.
+        cls_attention = np.zeros(X.shape[0])
+        if fitted.cls_weight:
+            cls_attention = (1.0 - row_sums(attention, X.indptr)).clip(min=0.0)
+        return Terms(
+            indptr=X.indptr.astype(np.intp),
+            tokens=by_token.names[X.indices],
+            weights=X.data.astype(np.float64),
+            contributions=contributions,
+            values=values,
+            attention=attention,
+            own_contributions=own,
+            vector_contributions=by_vector,
+            cls_attention=cls_attention,
+        )
+
+    def by_token(self, read: Bags) -> ByToken:
+        """Return the attention of documents by tokens, and the tokens' values."""
+        fitted = fitted_attention(self.classifier)
+        names = self.names
+        if read.tokens is not None and read.names is not None:
+            fitted = fitted.of_units(read.tokens)
+            names = read.names
+        values = np.asarray(fitted.values, dtype=np.float64)
+        return ByToken(fitted.attention(read.units), values, names)
+
+    def _by_token(self, bags: Bags) -> _DocumentsByToken:
+        """Return documents by columns, or by words if words have character n-grams."""
+        names = self.names
+        fitted = fitted_attention(self.classifier)
+        embeddings = vector_embeddings(self.classifier)
+        without_vectors = None if embeddings is None else embeddings.own
+        if bags.tokens is None or bags.names is None:
+            return _DocumentsByToken(bags.units, fitted, names, None, without_vectors)
+        # 1) The model of words, each of which stands for its columns.
+        words = fitted.of_units(bags.tokens)
+        if without_vectors is not None:
+            without_vectors = replace(fitted, values=without_vectors).of_units(bags.tokens).values
+        # 2) What a word adds by its own column, which is its first. A word that is not in the
+        # vocabulary has none.
+        first = bags.tokens.indptr[:-1]
+        columns = bags.tokens.indices[first]
+        share = bags.tokens.data[first] * np.exp(fitted.scores[columns] - words.scores)
+        share[names[columns] != bags.names] = np.nan
+        own_values = share[:, None] * fitted.values[columns]
+        return _DocumentsByToken(bags.units, words, bags.names, own_values, without_vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class _DocumentsByToken:
+    """Documents by tokens, the units of an explanation, and the model of these tokens."""
+
+    X: sp.csr_array  # (n_documents, n_tokens)
+    fitted: Any  # a FittedAttention or FittedNetwork
+    names: NDArray[np.object_]  # (n_tokens,)
+    # Of words that have character n-grams, what a unit of attention adds without these, and of
+    # tokens that have vectors, without these: (n_tokens, n_outputs).
+    values_without_characters: Array | None
+    values_without_vectors: Array | None
