@@ -228,6 +228,34 @@ def test_values_are_coefficients():
     )
 
 
+@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(), CountVectorizer(ngram_range=(1, 2))])
+@pytest.mark.parametrize("name", ["LogisticRegression", "SGD", "LinearSVC", "one against the rest"])
+def test_weights_are_those_of_eli5(name, vectorizer):
+    """On the classifiers and vectorizers of its own tests; it has no binary RidgeClassifier."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        eli5 = pytest.importorskip("eli5", reason="pip install --group explain-bench")
+    for n_classes in (2, 3):
+        model = fitted(LINEAR[name], clone(vectorizer), n_classes=n_classes)
+        explanation = explain(model, ASKED[:1])
+        ours = {}
+        for number, label in enumerate(explanation.targets):
+            ours[label, "<BIAS>"] = explanation.intercept[number]
+            of_label = explanation.contributions[:, number]
+            ours.update(
+                zip([(label, token) for token in explanation.tokens], of_label, strict=True)
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = eli5.explain_prediction_df(model[-1], ASKED[0], vec=model[0], top=None)
+        for label, token, weight in theirs[["target", "feature", "weight"]].itertuples(index=False):
+            sign = 1.0
+            if n_classes == 2 and label == model.classes_[0]:
+                label, sign = model.classes_[1], -1.0
+            assert_allclose(ours.pop((label, token)), sign * weight, rtol=1e-12)
+        assert all(abs(weight) < 1e-12 for weight in ours.values())
+
+
 def test_matrices_and_frames_of_a_bare_classifier():
     counter = CountVectorizer()
     X = counter.fit_transform(TEXTS)
