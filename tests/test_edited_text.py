@@ -223,7 +223,7 @@ PIPELINES = {
         TfidfVectorizer(),
         FixedThresholdClassifier(LogisticRegression(), threshold=0.6, pos_label="bad"),
     ),
-    "no sum": make_pipeline(CountVectorizer(), RandomForestClassifier(9, random_state=0)),
+    "no sum": make_pipeline(CountVectorizer(), RandomForestClassifier(8, random_state=0)),
 }
 
 
@@ -304,7 +304,7 @@ def test_every_answer_comes_true(case):
 
 
 def test_all_were_tried_where_it_says_so(case):
-    _, model, texts = case
+    name, model, texts = case
     short = sorted(texts, key=len)[5:11]
     target = asked_for(model)
     sets = explain(model, short, target=target).counterfactual()
@@ -318,7 +318,7 @@ def test_all_were_tried_where_it_says_so(case):
         _, probabilities, predicted = promised(model, target, some)
         for of_version, label in zip(probabilities, predicted, strict=True):
             is_level = np.ptp(np.sort(of_version)[-2:]) < 1e-9
-            assert label == answer.before or is_level
+            assert label == answer.before or (is_level and name != "no sum")
 
 
 def test_without_a_word_is_the_prediction_of_the_text_without_it(case):

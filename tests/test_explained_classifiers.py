@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pages import page_of
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
     LogisticRegressionCV,
@@ -27,6 +31,7 @@ from sklearn.linear_model import (
     RidgeClassifierCV,
     SGDClassifier,
 )
+from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -36,7 +41,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -73,6 +78,7 @@ NAIVE_BAYES = {
     "BernoulliNB, threshold": BernoulliNB(binarize=0.3),
     "BernoulliNB of binary counts": BernoulliNB(binarize=None),
 }
+FITTED_ONLY = ["ClsAttentionClassifier", "LogisticRegressionCV"]  # no weights of one's own
 OF_TWO = {
     "SVC": SVC(kernel="linear"),
     "NuSVC": NuSVC(kernel="linear"),
@@ -150,7 +156,7 @@ def test_support_vector_machines_of_two_classes(name):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from([*LINEAR, *NAIVE_BAYES]),
+    st.sampled_from([name for name in [*LINEAR, *NAIVE_BAYES] if name not in FITTED_ONLY]),
     st.integers(2, 4),
     st.integers(0, 10**6),
     st.sampled_from([1.0, 1e-6, 1e6]),
@@ -161,16 +167,17 @@ def test_sums_of_generated_weights(name, n_classes, seed, scale):
     y = np.arange(12) % n_classes
     X = sp.csr_array(scale * rng.poisson(0.7, size=(12, 9)).astype(float))
     classifier = {**LINEAR, **NAIVE_BAYES}[name]
-    if name in ("ClsAttentionClassifier", "LogisticRegressionCV"):
-        classifier = LINEAR["LogisticRegression"]
     classifier = clone(classifier)
     if isinstance(classifier, BernoulliNB) and classifier.binarize is None:
         X.data[:] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # convergence does not matter
         classifier.fit(X, y, **({} if "rest" in name else {"sample_weight": rng.random(12) + 0.1}))
-    if hasattr(classifier, "coef_") and not sp.issparse(classifier.coef_):
-        classifier.coef_ = rng.normal(size=classifier.coef_.shape)
+    for one in getattr(classifier, "estimators_", [classifier]):
+        if hasattr(one, "coef_"):
+            one.coef_ = rng.normal(size=one.coef_.shape) * (rng.random(one.coef_.shape) < 0.7)
+    if name == "sparse coefficients":
+        classifier.sparsify()
     if hasattr(classifier, "feature_log_prob_") and name != "BernoulliNB":
         classifier.feature_log_prob_ = -rng.gamma(2.0, size=classifier.feature_log_prob_.shape)
     explanation = explain(classifier, X)
@@ -196,18 +203,21 @@ def test_sums_of_generated_weights(name, n_classes, seed, scale):
     ids=["probabilities", "decisions", "ridge"],
 )
 def test_one_of_several_labels(classifier):
-    model = make_pipeline(TfidfVectorizer(), classifier).fit(THREE, BOTH)
+    y = sp.csr_matrix(BOTH) if isinstance(classifier, OneVsRestClassifier) else BOTH
+    model = make_pipeline(TfidfVectorizer(), classifier).fit(THREE, y)
     refused("Documents have several labels", explain, model, ASKED)
+    predicted = model.predict(ASKED)
+    predicted = predicted.toarray() if sp.issparse(predicted) else predicted
     for label in (0, 1):
         explanation = explain(model, ASKED, target=label, y_true=[1, 0, 1, 0])
         assert explanation.classes.tolist() == [f"not {label}", str(label)]
         assert_sums(explanation, model.decision_function(ASKED)[:, label])
-        has_label = model.predict(ASKED)[:, label]
+        has_label = predicted[:, label]
         assert_array_equal(explanation.predicted, explanation.classes[has_label])
         assert_array_equal(explanation.true, explanation.classes[[1, 0, 1, 0]])
         for answer in explanation.counterfactual():
             if answer.found:
-                after = model.predict([answer.edited_text])[0, label]
+                after = int(model.predict([answer.edited_text])[0, label])
                 assert explanation.classes[after] == answer.after != answer.before
         assert_shown(explanation)
 
@@ -260,15 +270,14 @@ def test_matrices_and_frames_of_a_bare_classifier():
     counter = CountVectorizer()
     X = counter.fit_transform(TEXTS)
     frame = pd.DataFrame(X.toarray(), columns=counter.get_feature_names_out())
-    expected = fitted(LogisticRegression(), CountVectorizer()).decision_function(TEXTS)
     for documents in (X, X.tocsc(), X.toarray(), frame):
         model = LogisticRegression().fit(documents, LABELS)
         explanation = explain(model, documents)
         assert_sums(explanation, model.decision_function(documents))
-        assert_allclose(explanation.decision[:, 0], expected, atol=1e-3)
         assert explanation.texts is None
         assert explanation[:3].to_text()
-    assert set(explanation.tokens) <= set(frame.columns)
+        names = frame.columns if documents is frame else [f"x{at}" for at in range(X.shape[1])]
+        assert set(explanation.tokens) <= set(names)
 
 
 def assert_shown(explanation):
@@ -339,12 +348,15 @@ def test_sums_are_the_members_and_predictions_the_whole(name):
     if explanation.probability is not None:
         assert_allclose(explanation.probability[:, 0], model.predict_proba(ASKED)[:, 1], rtol=1e-12)
     assert_shown(explanation)
-    says_so = {"calibrated": "3 classifiers", "vote": "2 classifiers", "search": ""}
-    inside = says_so.get(name, "LinearSVC" if "decisions" in name else "LogisticRegression")
-    assert inside in explanation.inside
-    assert bool(explanation.inside) == (
-        f"the decision of the {explanation.inside}" in str(explanation)
-    )
+    says_so = {
+        "calibrated": "3 classifiers inside, on average",
+        "vote": "2 classifiers inside, on average",
+        "threshold of decisions": "LinearSVC inside",
+        "search": "",
+    }
+    assert explanation.inside == says_so.get(name, "LogisticRegression inside")
+    remark = f"the sum is the decision of the {explanation.inside}"
+    assert (remark in explanation.to_text(width=200)) == (name != "search")
     found = 0
     for sets in (explanation.counterfactual(), explanation.sufficient()):
         for answer in sets:
@@ -364,9 +376,109 @@ def test_whole_pipelines_inside_with_words_of_their_own():
     ).fit(TEXTS, LABELS)
     explanation = explain(whole, ASKED)
     words, pairs = whole.estimators_
+    assert not explanation[0].located_text.occurrences  # which differ
+    folds = CalibratedClassifierCV(fitted(LinearSVC()), cv=2).fit(TEXTS, LABELS)
+    assert explain(folds, ASKED)[0].located_text.occurrences
     assert_sums(explanation, (words.decision_function(ASKED) + pairs.decision_function(ASKED)) / 2)
     assert len(set(explanation[0].tokens)) == len(explanation[0].tokens)
     assert explanation[3].tokens.size == 0
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        KNeighborsClassifier(2),
+        ComplementNB(),
+        MultinomialNB(),
+        LogisticRegression(fit_intercept=False),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_what_is_predicted_of_level_classes_counts(classifier):
+    texts = ["good film", "good plot", "bad film", "bad plot"]
+    model = make_pipeline(CountVectorizer(), classifier).fit(texts, ["good", "good", "bad", "bad"])
+    assert model.predict(["film"])[0] == "bad"
+    (answer,) = explain(model, ["good film"]).counterfactual()
+    assert answer.words == ("good",)
+    assert answer.statement.startswith('Remove "good" and the prediction becomes bad (50.0%).')
+    assert explain(model, ["film"]).sufficient()[0].found
+
+
+@pytest.mark.parametrize("pos_label", ["bad", "good"])
+def test_margins_are_from_the_threshold(pos_label):
+    fixed = {"threshold": 0.7, "pos_label": pos_label}
+    scoring = make_scorer(fbeta_score, beta=4, pos_label=pos_label)
+    for wrapper in (
+        FixedThresholdClassifier(LogisticRegression(), **fixed),
+        FixedThresholdClassifier(LinearSVC(), **fixed),
+        FixedThresholdClassifier(
+            SGDClassifier(loss="modified_huber"), **fixed, response_method="decision_function"
+        ),
+        TunedThresholdClassifierCV(LogisticRegression(), scoring=scoring, cv=2),
+    ):
+        model = fitted(wrapper, CountVectorizer())
+        threshold = getattr(model[-1], "best_threshold_", 0.7)
+        member = make_pipeline(model[0], model[-1].estimator_)
+        if isinstance(member[-1], LogisticRegression):
+            threshold = logit(threshold)
+        for answer in explain(model, TEXTS[:8]).counterfactual():
+            score = member.decision_function([answer.text])[0]
+            score = score if pos_label == "good" else -score
+            margin = score - threshold if answer.before == pos_label else threshold - score
+            assert_allclose(answer.margins[0], margin, rtol=1e-9, atol=1e-8)
+
+
+def test_an_estimator_fitted_before_its_threshold():
+    whole = fitted(LogisticRegression())
+    model = FixedThresholdClassifier(whole, threshold=0.7, pos_label="good")
+    assert_array_equal(explain(model, ASKED).predicted, model.predict(ASKED))
+
+
+def test_confidence_of_reports_is_in_what_is_predicted():
+    model = fitted(INSIDE["fixed threshold"])
+    test = [f"{text} indeed" for text in TEXTS[:40]]
+    probabilities, predicted = model.predict_proba(test), model.predict(test)
+    wrong = np.flatnonzero(predicted != LABELS[:40])
+    of_predicted = probabilities[wrong, (predicted[wrong] == "good").astype(int)]
+    first = wrong[np.argmax(of_predicted)]
+    page = report(model, test, LABELS[:40])
+    assert page.index(f"Document {first}<") == min(
+        page.index(f"Document {number}<") for number in wrong[:10]
+    )
+
+
+def test_arrays_stay_arrays():
+    lower = FunctionTransformer(lambda texts: np.char.lower(texts.astype(str)))
+    model = make_pipeline(lower, CountVectorizer(), LogisticRegression())
+    model.fit(np.array(TEXTS, dtype=object), LABELS)
+    for documents in (np.array(ASKED), np.array(ASKED, dtype=object)):
+        assert explain(model, documents).counterfactual()[0].found
+
+
+def test_a_threshold_inside_a_vote_is_its_own_affair():
+    model = fitted(
+        VotingClassifier(
+            [("one", INSIDE["fixed threshold"]), ("two", LogisticRegression())],
+            voting="soft",
+            weights=np.array([1.0, 2.0]),
+        )
+    )
+    (answer, *_) = explain(model, ASKED).counterfactual()
+    probabilities = model.predict_proba([answer.text])[0]
+    odds = np.log(probabilities.max() / probabilities.min())
+    assert_allclose(answer.margins[0], odds, rtol=1e-9)
+
+
+def test_folds_that_know_other_classes_have_effects():
+    model = fitted(LogisticRegression(), n_classes=3)
+    other = clone(model).fit(THREE, np.where(OF_THREE == "odd", "good", OF_THREE))
+    whole = CalibratedClassifierCV(FrozenEstimator(model)).fit(THREE, OF_THREE)
+    assert explain(whole, ASKED).is_sum
+    first = whole.calibrated_classifiers_[0]
+    second = copy(first)
+    second.estimator = other
+    whole.calibrated_classifiers_ = [first, second]
+    assert not explain(whole, ASKED).is_sum
 
 
 # ---- models whose decisions are no sums ----------------------------------------------------------
@@ -418,12 +530,17 @@ def test_effects_are_those_of_deleting_words(name, n_classes):
 
 
 def test_columns_without_names_say_nothing_of_texts():
-    for vectorizer in (HashingVectorizer(n_features=64), FunctionTransformer(embedded)):
+    for vectorizer in (
+        HashingVectorizer(n_features=64),
+        make_pipeline(HashingVectorizer(n_features=64), MaxAbsScaler()),
+        make_pipeline(CountVectorizer(), TruncatedSVD(2), MaxAbsScaler()),
+        FunctionTransformer(embedded),
+    ):
         model = fitted(LogisticRegression(), vectorizer)
         explanation = explain(model, ["a good film"])
         assert not explanation.is_sum
         assert explanation.tokens.tolist() == ["a", "good", "film"]
-        X = vectorizer.transform(["a good film"])
+        X = model[0].transform(["a good film"])
         assert_sums(explain(model[-1], X), model.decision_function(["a good film"]))
         assert explain(model[-1], X).tokens[0].startswith("x")
 
@@ -436,15 +553,16 @@ def embedded(texts):
 class Rules:
     """A classifier of texts that is none of scikit-learn's: only its predictions are known."""
 
-    def __init__(self, labels):
-        self.labels = labels
+    def __init__(self, says, names=None):
+        self.says = says
+        self.labels = names or says
 
     def predict_proba(self, texts):
         share = np.array(["good" in text for text in texts]) * 0.6 + 0.2
         return np.stack([1 - share, share], axis=1)
 
     def predict(self, texts):
-        return [self.labels[int(row[1] > 0.5)] for row in self.predict_proba(texts)]
+        return [self.says[int(row[1] > 0.5)] for row in self.predict_proba(texts)]
 
 
 def test_any_object_that_predicts_texts():
@@ -464,7 +582,17 @@ def test_what_cannot_be_explained():
     X = forest[0].transform(TEXTS)
     refused("pass texts, and the whole Pipeline", explain, forest[-1], X, error=TypeError)
     refused("string", explain, fitted(LogisticRegression()), "one text")
-    refused("string", explain, forest, "one text")
+    refused("one text", explain, forest, "one text")
+    refused("one text", explain, Rules(["bad", "good"]), "one text")
+    refused("2 was predicted, which is none of", explain, Rules([1, 2], names=[0, 1]), ASKED)
+    refused("expecting 5 features", explain, LinearSVC().fit(X[:, :5], LABELS), X)
+    ovo = fitted(SVC(decision_function_shape="ovo"), n_classes=3)
+    refused("decision_function_shape", explain, ovo, ASKED)
+    frame = pd.DataFrame(X.toarray(), columns=forest[0].get_feature_names_out())
+    named = LinearSVC().fit(frame, LABELS)
+    refused("feature names should match", explain, named, frame.iloc[:, ::-1])
+    hard = VotingClassifier([("one", make_pipeline(CountVectorizer(), LinearSVC()))])
+    refused("neither predict_proba nor", explain, hard.fit(TEXTS, LABELS), ASKED, error=TypeError)
     unfitted = make_pipeline(CountVectorizer(), LogisticRegression())
     refused("not fitted", explain, unfitted, TEXTS, error=NotFittedError)
     refused("expected a fitted classifier", explain, str.upper, TEXTS, error=TypeError)
@@ -481,6 +609,14 @@ def test_reports_of_any_classifier(name):
     assert ("calibrated" in page) == (name != "LinearSVC")
     assert ("Important tokens" in page) == (name != "forest")
     assert "expected a ClsAttentionClassifier" in page
+
+
+def test_important_tokens_of_several_labels():
+    model = make_pipeline(CountVectorizer(), RidgeClassifier()).fit(THREE, BOTH)
+    display = TokenImportanceDisplay.from_estimator(model, THREE)
+    X = model[0].transform(THREE).toarray()
+    expected = (model[-1].coef_ * X.std(axis=0)).T
+    assert_allclose(display.importance.to_numpy(), expected, atol=1e-12)
 
 
 def test_important_tokens_of_linear_classifiers():

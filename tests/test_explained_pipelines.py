@@ -21,7 +21,9 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
+from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, MaxAbsScaler, Normalizer
 
@@ -205,13 +207,19 @@ def test_an_mlp_is_no_sum():
 
 
 @pytest.mark.parametrize(
-    "vectorizer",
-    [CountVectorizer(), ContextVectorizer(min_df=1), ContextVectorizer(min_df=1, characters=None)],
-    ids=["counts", "characters", "words in context"],
+    ("vectorizer", "classifier"),
+    [
+        (CountVectorizer(), ClsAttentionClassifier(C=1.0)),
+        (ContextVectorizer(min_df=1), ClsAttentionClassifier(C=1.0)),
+        (ContextVectorizer(min_df=1, characters=None), ClsAttentionClassifier(C=1.0)),
+        (CountVectorizer(), LogisticRegression()),
+        (CountVectorizer(), BernoulliNB()),
+    ],
+    ids=["counts", "characters", "words in context", "logistic regression", "naive Bayes"],
 )
-def test_the_vocabulary_is_read_once_a_model(vectorizer):
+def test_the_vocabulary_is_read_once_a_model(vectorizer, classifier):
     """An explanation of a text costs what the text costs, whatever the size of the vocabulary."""
-    model = fit([vectorizer], TEXTS)
+    model = make_pipeline(vectorizer, classifier).fit(TEXTS, LABELS)
     kind = type(vectorizer)
     names = kind.get_feature_names_out
     with patch.object(kind, "get_feature_names_out", autospec=True, side_effect=names) as reads:
@@ -226,14 +234,20 @@ def test_the_vocabulary_is_read_once_a_model(vectorizer):
 
 
 @pytest.mark.parametrize(
-    "vectorizer",
-    [TokenVectorizer(), ContextVectorizer(min_df=1, ngram_range=(1, 1), context=False)],
-    ids=["counts", "characters"],
+    ("vectorizer", "classifier"),
+    [
+        (TokenVectorizer(), ClsAttentionClassifier(C=1.0, max_iter=1, tol=1e9)),
+        (
+            ContextVectorizer(min_df=1, ngram_range=(1, 1), context=False),
+            ClsAttentionClassifier(C=1.0, max_iter=1, tol=1e9),
+        ),
+        (TokenVectorizer(), LogisticRegression()),
+    ],
+    ids=["counts", "characters", "logistic regression"],
 )
-def test_no_array_is_as_long_as_the_vocabulary(vectorizer):
+def test_no_array_is_as_long_as_the_vocabulary(vectorizer, classifier):
     words = [f"word{number}" for number in range(30_000)]
     texts = [" ".join(words[start : start + 500]) for start in range(0, len(words), 500)]
-    classifier = ClsAttentionClassifier(C=1.0, max_iter=1, tol=1e9)
     model = make_pipeline(vectorizer, classifier).fit(texts, np.arange(len(texts)) % 2)
     peaks = []
     for call in (explain, explain, Pipeline.predict):  # the first reads the vocabulary

@@ -16,7 +16,7 @@ from .._writing import visible, written_whole
 from ..comparison import compare
 from ..datasets import load_requests
 from ..inspection import explain, report
-from ..inspection.important_tokens import important_tokens, token_effects
+from ..inspection.important_tokens import important_tokens, token_importance
 from ..saving import load_model, save_model
 
 _N_TOKENS = 8  # of each class
@@ -52,9 +52,9 @@ def run_fit(arguments: Namespace) -> None:
     # 3) what it has learned
     print(f"{arguments.output}: a model of {len(texts):,} texts, C {model.C_:.3g}")
     print("Most important tokens of each class (value × standard deviation of attention):")
-    effects = token_effects(model, texts)
-    for label in effects.columns.tolist():
-        tokens = important_tokens(effects, label, _N_TOKENS).index.tolist()
+    importance = token_importance(model, texts)
+    for label in importance.columns.tolist():
+        tokens = important_tokens(importance, label, _N_TOKENS).index.tolist()
         print(visible(f"  {label}: {', '.join(tokens)}"))
 
 

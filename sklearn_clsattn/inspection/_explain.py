@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,16 +11,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._base import BaseAttentionClassifier, vector_embeddings
 from ..text._answers import classes_of
-from .attention_decision import AttentionDecision
-from .class_pairs import Targets, targets_of
-from .decisions import decision_of
+from .attention_sum import AttentionSum
+from .class_pairs import Targets, targets_of, with_and_without
+from .decision_sums import sum_of
 from .explanation import Explanation
 from .likeness import Likeness
-from .parts import Member, has_several_labels, members_of
+from .members import Members, has_several_labels, members_of
 from .predictor import Predictor
-from .terms import Decision
+from .terms import Explained
 from .text_model import TextModel
 from .word_effects import WordEffects
 
@@ -30,17 +31,17 @@ def explain(
     target: Any = None,
     y_true: ArrayLike | None = None,
 ) -> Explanation:
-    """Explain predictions exactly: what each token of each document adds to the decision.
+    """Explain predictions: what each token adds to the decision, or what deleting it changes.
 
     The decisions of this package's models, of linear classifiers and of naive Bayes are sums over
-    the document's tokens, so nothing is approximated. The *contribution* of a token differs from
+    the document's tokens, so the explanation is exact. The *contribution* of a token differs from
     the effect of its *removal*: a text without a word is another text, which is predicted again.
     Of any other classifier of texts, the effects of removing words are returned.
 
     Parameters
     ----------
     estimator : fitted classifier, Pipeline or search
-        - With sums: the classifiers of this package (but one with an MLP),
+        - With sums: the classifiers of this package (except those with an MLP),
           :class:`~sklearn_clsattn.TextClassifier`, the linear classifiers of scikit-learn
           (``LogisticRegression``, ``LinearSVC``, ``SGDClassifier``, ``RidgeClassifier``,
           ``Perceptron`` and others; ``SVC`` with a linear kernel and two classes), naive Bayes
@@ -70,9 +71,10 @@ def explain(
 
     Notes
     -----
-    Naive Bayes adds logarithms of probabilities: the decision is the difference of two classes'
-    joint log-probabilities, for more classes each less their mean. The words that a text does not
-    have are in the intercept of ``BernoulliNB``.
+    Naive Bayes adds log-probabilities. With two classes, the decision is the difference of their
+    joint log-probabilities; with more, each class's joint log-probability minus the mean over
+    classes. The intercept of ``BernoulliNB`` is the decision for a text without any word; a word
+    adds the difference that its presence makes.
 
     Examples
     --------
@@ -90,48 +92,43 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    # 1) The estimator, the classifiers inside, and its classes; of several labels, one.
-    members = members_of(estimator)
-    first = members[0]
+    # 1) The classifiers inside, and the classes; of several labels, one.
+    inside = members_of(estimator)
+    classifier = inside.members[0].classifier
+    classes = _classes(estimator)
+    true = None if y_true is None else np.array(y_true)
+    label = None
+    if has_several_labels(classifier):
+        label, classes, true = with_and_without(classes, target, true)
+        target = classes[1]
+    # 2) How the estimator decides, and what it predicts.
     if not hasattr(documents, "__len__"):
         documents = list(documents)
-    true = None if y_true is None else np.array(y_true)
-    classes = _classes(estimator)
-    label = None
-    if has_several_labels(first.classifier):
-        label = _number_of_label(classes, target)
-        if true is not None and true.ndim == 2:
-            true = true[:, label]
-        # A label of any type becomes a string beside its negation.
-        target = str(classes.tolist()[label])
-        classes = np.array([f"not {target}", target], dtype=object)
-        true = None if true is None else classes[true.astype(np.intp)]
-    # 2) How it decides, and the terms of its decisions.
-    container = pd.Series if isinstance(documents, pd.Series) else list
-    texts = _texts(first, documents)
-    decision = decision_of(members, of_texts=texts is not None)
-    deciding = decision if first.decides else None
-    is_most_probable = not first.decides and first.threshold is None
+    texts = _texts(documents)
+    decision_sum = sum_of(inside, of_texts=texts is not None)
+    deciding: Any = decision_sum if inside.decides else None  # not an average
     predictor = Predictor(
-        estimator, classes, container, deciding, is_most_probable, label, first.threshold
+        estimator,
+        classes,
+        container=_container(documents),
+        decision_sum=deciding,
+        is_argmax=not inside.decides and inside.threshold is None,
+        label=label,
+        threshold=inside.threshold,
     )
-    explained = decision or _effects(predictor, first, has_texts=texts is not None)
+    # 3) The decisions for documents, their terms, and the predictions.
+    explained: Explained = decision_sum or _effects(predictor, classifier, texts)
     read = explained.read(documents)
     outputs = explained.decisions(read)
     check_consistent_length(outputs, true)
     terms = explained.terms(read)
-    targets = targets_of(classes, target, 0 if decision is None else label or 0)
-    # 3) The predictions.
+    column = label if label is not None and decision_sum is not None else 0
+    targets = targets_of(classes, target, column)
     if deciding is None:
         predictions = predictor.predict(documents)
     else:
         predictions = predictor.predict_by_sum(documents, read, outputs)
     probabilities = predictions.probabilities
-    # 4) What predicts the texts when they are edited.
-    text_model = None
-    if texts is not None:
-        first_step = first.steps[0] if first.steps else None
-        text_model = TextModel(predictor, explained, targets, first_step)
     return Explanation(
         classes=classes.copy(),
         targets=classes[targets.numbers],
@@ -152,64 +149,64 @@ def explain(
         predicted_probability=predictions.of_predicted,
         true=None if true is None else column_or_1d(true),
         texts=texts,
-        text_model=text_model,
+        text_model=None if texts is None else TextModel(predictor, explained, targets),
         likeness=_likeness(explained, targets),
-        inside=_inside(members),
+        inside=_inside(inside),
     )
+
+
+def _container(documents: Any) -> Callable[[list[str]], Any]:
+    """Return what makes a list of texts what these texts came in."""
+    if isinstance(documents, pd.Series):
+        return pd.Series
+    if isinstance(documents, np.ndarray):
+        return partial(np.array, dtype=documents.dtype.type)
+    return list
 
 
 def _classes(estimator: Any) -> NDArray[Any]:
     """Return the classes of a fitted estimator, or its labels."""
     classes = classes_of(estimator, np.array([]))
     if classes.ndim != 1 or not len(classes):
-        raise TypeError(f"expected a fitted classifier, got {type(estimator).__name__}")
+        raise TypeError(
+            "expected a fitted classifier that names its classes in classes_ or labels, got "
+            f"{type(estimator).__name__}"
+        )
     return classes
 
 
-def _number_of_label(labels: NDArray[Any], target: Any) -> int:
-    """Return the number of the label to explain, one of several."""
-    names = labels.tolist()
-    if np.ndim(target) or target not in names:
-        raise ValueError(
-            f"Documents have several labels: target must be one of {names}, got {target!r}."
-        )
-    return names.index(target)
-
-
-def _effects(predictor: Predictor, member: Member, *, has_texts: bool) -> WordEffects:
-    """Return the effects of words, where decisions are no sums."""
-    if not has_texts:
-        raise TypeError(
-            f"the decisions of {type(member.classifier).__name__} are not a sum over tokens: they "
-            "are explained by deleting words, so pass texts, and the whole Pipeline"
-        )
-    return WordEffects(predictor)
-
-
-def _texts(member: Member, documents: Any) -> tuple[str, ...] | None:
+def _texts(documents: Any) -> tuple[str, ...] | None:
     """Return documents as texts, (n_documents,), None if they are something else."""
-    if isinstance(member.classifier, BaseAttentionClassifier) and not member.steps:
-        return None
     if len(getattr(documents, "shape", (1,))) != 1:
         return None
     texts = tuple(documents)
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
-def _likeness(decision: Decision | WordEffects, targets: Targets) -> Likeness | None:
+def _effects(predictor: Predictor, classifier: Any, texts: tuple[str, ...] | None) -> WordEffects:
+    """Return the effects of words, where decisions are not sums."""
+    if texts is None:
+        raise TypeError(
+            f"the decisions of {type(classifier).__name__} are not a sum over tokens: they are "
+            "explained by deleting words, so pass texts, and the whole Pipeline"
+        )
+    if (
+        getattr(classifier, "decision_function_shape", "ovr") == "ovo"
+        and len(predictor.classes) > 2
+    ):
+        raise ValueError('decisions of pairs of classes: fit with decision_function_shape="ovr"')
+    return WordEffects(predictor)
+
+
+def _likeness(explained: Explained, targets: Targets) -> Likeness | None:
     """Return the vectors of a model's tokens, if they have some."""
-    if not isinstance(decision, AttentionDecision):
-        return None
-    embeddings = vector_embeddings(decision.classifier)
-    if embeddings is None:
-        return None
-    return Likeness(decision.names, embeddings, targets.outputs, targets.sign)
+    return explained.likeness(targets) if isinstance(explained, AttentionSum) else None
 
 
-def _inside(members: list[Member]) -> str:
+def _inside(inside: Members) -> str:
     """Return whose decisions are explained, if not the estimator's own; else ""."""
-    if members[0].decides:
+    if inside.decides:
         return ""
-    if len(members) == 1:
-        return f"{type(members[0].classifier).__name__} inside"
-    return f"{len(members)} classifiers inside, on average"
+    if len(inside.members) == 1:
+        return f"{type(inside.members[0].classifier).__name__} inside"
+    return f"{len(inside.members)} classifiers inside, on average"

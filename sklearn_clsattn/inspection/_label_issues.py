@@ -9,6 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
@@ -18,7 +19,7 @@ from .._fitting import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_weights, encode_labels, targets_of_batch, targets_of_labels
-from .parts import attention_parts_of
+from .members import members_of
 
 
 def label_issues(
@@ -72,7 +73,7 @@ def label_issues(
     True
     """
     # 1) The documents, as the classifier reads them, and their names.
-    steps, classifier = attention_parts_of(estimator)
+    steps, classifier = _classifier_inside(estimator)
     index = None
     if isinstance(y, pd.Series | pd.DataFrame):
         index = y.index
@@ -251,3 +252,16 @@ def _leverages(
         + cls_slopes**2 / by_cls_score
         + 1.0 / by_intercept
     )
+
+
+def _classifier_inside(estimator: Any) -> tuple[list[Any], ClsAttentionClassifier]:
+    """Return the steps before the only classifier inside a fitted estimator, and the classifier."""
+    inside = members_of(estimator)
+    member = inside.members[0]
+    if not inside.decides or not isinstance(member.classifier, ClsAttentionClassifier):
+        inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        raise TypeError(
+            "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
+            f"{type(inner).__name__}"
+        )
+    return member.steps, member.classifier

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import __version__
+from .._validation import encode_labels
 from ..comparison import (
     baselines,
     fitted_models,
@@ -31,10 +32,11 @@ from ..comparison import (
 )
 from ._explain import explain
 from ._label_issues import label_issues
+from .decision_sums import member_sum
 from .formatting import label_text, percent
-from .important_tokens import important_tokens, token_effects
+from .important_tokens import important_tokens, token_importance
+from .members import members_of
 from .pages import framed, render
-from .parts import members_of
 
 _OURS = "this model"
 _N_TOKENS = 10  # of each class
@@ -77,9 +79,8 @@ def report(
 
     Parameters
     ----------
-    model : classifier
-        Any classifier that :func:`explain` takes. If it is not fitted, a clone is fitted to the
-        training data.
+    model : estimator of scikit-learn
+        Any that :func:`explain` takes. If it is not fitted, a clone is fitted to the training data.
     X_test : sequence of length n_test, or matrix of shape (n_test, n_tokens)
         Test documents, the input of the model: texts, counts, or rows of a data frame.
     y_test : array-like of shape (n_test,)
@@ -144,7 +145,7 @@ def report(
         issues = _labels_to_check(model, X_train, train_labels)
     # 3) The page.
     predicted = model.predict(X_test)
-    confidence = _confidence(model, X_test)
+    confidence = _confidence(model, X_test, predicted)
     wrong = np.flatnonzero(predicted != labels)
     most_confident_first = np.argsort(-confidence[wrong], kind="stable")
     has_probabilities = hasattr(model, "predict_proba")
@@ -196,14 +197,15 @@ def _baselines(model: Any, X: Any, y: Any) -> dict[str, Any]:
     """
     if _are_texts(X):
         return baselines(y, word_counter(len(y)), sublinear_tf=True)
-    steps = members_of(model)[0].steps
+    steps = members_of(model).members[0].steps
     return baselines(y, make_pipeline(*steps) if steps else "passthrough")
 
 
-def _confidence(model: Any, documents: Any) -> Any:
-    """Return how sure a model is of its predictions: probabilities, or leads of decisions."""
+def _confidence(model: Any, documents: Any, predicted: Any) -> Any:
+    """Return how sure a model is of what it predicted: probabilities, or leads of decisions."""
     if hasattr(model, "predict_proba"):
-        return model.predict_proba(documents).max(axis=1)
+        numbers = encode_labels(predicted, model.classes_)
+        return model.predict_proba(documents)[np.arange(len(numbers)), numbers]
     decisions = model.decision_function(documents)
     if decisions.ndim == 1:
         return abs(decisions)
@@ -317,16 +319,15 @@ def _tokens(model: Any, documents: Any) -> list[tuple[Any, list[tuple[str, float
 
     There are none for a model whose decisions are no sums over tokens.
     """
-    try:
-        effects = token_effects(model, documents)
-    except TypeError:
+    if any(member_sum(member) is None for member in members_of(model).members):
         return []
-    largest = effects.to_numpy().max(initial=0.0)
+    importance = token_importance(model, documents)
+    largest = importance.to_numpy().max(initial=0.0)
     classes = []
-    for label in effects.columns.tolist():
+    for label in importance.columns.tolist():
         bars = []
-        for token, effect in important_tokens(effects, label, _N_TOKENS).items():
-            bars.append((str(token), 100 * effect / largest))
+        for token, width in important_tokens(importance, label, _N_TOKENS).items():
+            bars.append((str(token), 100 * width / largest))
         classes.append((label, bars))
     return classes
 

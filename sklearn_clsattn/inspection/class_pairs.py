@@ -50,6 +50,26 @@ def targets_of(classes: NDArray[Any], target: Any, output: int) -> Targets:
     return Targets(numbers, outputs=np.array([output]), sign=1.0 if numbers[0] else -1.0)
 
 
+def with_and_without(
+    labels: NDArray[Any], target: Any, true: NDArray[Any] | None
+) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
+    """Return the number of one of several labels, its two classes, and the true ones.
+
+    The classes are "not" the label and the label, as texts; `true` has the target or all labels.
+    """
+    names = labels.tolist()
+    if np.ndim(target) or target not in names:
+        raise ValueError(
+            f"Documents have several labels: target must be one of {names}, got {target!r}."
+        )
+    number = names.index(target)
+    classes = np.array([f"not {target}", str(target)], dtype=object)
+    if true is None:
+        return number, classes, None
+    has_label = true if true.ndim == 1 else true[:, number]
+    return number, classes, classes[has_label.astype(np.intp)]
+
+
 def class_pairs(explanation: Any, target: Any) -> tuple[Numbers, Numbers]:
     """Return the positions among `targets` of every document's class and its rival, -1 for none.
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from .formatting import token_text
-from .important_tokens import important_tokens, token_effects
+from .important_tokens import important_tokens, token_importance
 
 FOR = "#0072B2"
 AGAINST = "#D55E00"
@@ -88,7 +88,7 @@ class TokenImportanceDisplay:
         display : TokenImportanceDisplay
             The display, after drawing.
         """
-        display = cls(importance=token_effects(estimator, X))
+        display = cls(importance=token_importance(estimator, X))
         return display.plot(ax, target=target, k=k)
 
     def plot(self, ax: Any = None, *, target: Any = None, k: int = 10) -> Self:

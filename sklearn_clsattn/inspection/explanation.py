@@ -38,7 +38,7 @@ _BY_ENTRY += ["own_contributions", "vector_contributions"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Exact explanations of predictions: what each token of each document adds to the decision.
+    """Explanations of predictions: what each token of each document adds to the decision.
 
     The tokens of all documents are concatenated. Use `explanation[i]`, slices, masks, index arrays
     or iteration to get explanations of fewer documents. For each document, contributions plus
@@ -239,9 +239,9 @@ class Explanation:
         Returns
         -------
         sets : MinimalSets
-            One set per text, with ``statement``, ``to_frame()``, ``to_text()`` and ``to_html()``. A
-            set changes the prediction by more than rounding. Sets smaller than its `at_least` do
-            not: all of them were tried. If the time suffices, no word of a set can be put back.
+            One set per text, with ``statement``, ``to_frame()``, ``to_text()`` and ``to_html()``.
+            Sets smaller than its `at_least` do not change the prediction: all of them were tried.
+            If the time suffices, no word of a set can be put back.
 
         Notes
         -----
@@ -589,7 +589,7 @@ class Explanation:
                 f"plot draws the decision of one document, got {len(self)}: choose one, such as "
                 "explanation[0].plot()"
             )
-        (view,) = views(self, target, 0, with_effects=False)
+        (view,) = views(self, target, 0, with_decision_without=False)
         return draw_waterfall(view, max_display, ax)
 
     def _repr_html_(self) -> str:

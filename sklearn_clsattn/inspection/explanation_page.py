@@ -37,7 +37,7 @@ def explanation_html(explanation: Any, n_shown: int, target: Any, top: int, frag
         explanation[:n_shown],
         target,
         top,
-        with_effects=not is_brief,
+        with_decision_without=not is_brief,
         with_deletion=n_shown <= MAX_UNFOLDED,
     )
     return render(

@@ -46,8 +46,8 @@ class MinimalSet:
     probability : float
         The predicted probability of `after` for the edited text; NaN if the estimator has none.
     margins : ndarray of shape (n_words + 1,)
-        The lead of `before` over the best other class, in log-odds, with none of the words chosen,
-        the first of them, the first two, and so on.
+        The lead of `before` over the best other class, in log-odds or else in decisions, with none
+        of the words chosen, the first of them, the first two, and so on.
     probabilities : ndarray of shape (n_words + 1,)
         The same for the probability of `before`; NaN if the estimator has none.
     text, edited_text : str
@@ -174,10 +174,10 @@ class WordQuestion:
         edited = [self.edited(choice) for choice in choices]
         predictions = self.predictor.predict_texts(edited)
         if self.is_kept:
-            return predictions.leads(self.present)
+            return predictions.margins(self.present)
         if self.to is None:
-            return -predictions.leads(self.present)
-        return predictions.leads(self.to)
+            return -predictions.margins(self.present)
+        return predictions.margins(self.to)
 
     def search(self, time_limit: float) -> WordSearchResult:
         """Return the fewest words that were found."""
@@ -215,7 +215,7 @@ class WordQuestion:
             before=labels[self.present],
             after=labels[after],
             probability=float(probabilities[-1, after]),
-            margins=predictions.leads(self.present),
+            margins=predictions.margins(self.present),
             probabilities=probabilities[:, self.present],
             text=self.text.text,
             edited_text=steps[-1],

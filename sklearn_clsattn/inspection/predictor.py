@@ -13,11 +13,11 @@ from scipy.special import logit
 from .._types import Array, Numbers
 from .._validation import encode_labels
 from ..text._answers import to_numpy
-from .terms import Decision
+from .terms import DecisionSum
 from .word_search import REACHED
 
 _LOG_OF_NOTHING = float(np.log(np.finfo(np.float64).tiny))  # of a probability of 0
-_LEVEL = 1e-9  # classes that are no further apart may be level but for rounding
+_LEVEL = 1e-6  # classes that are no further apart may be level but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +35,10 @@ class Predictions:
             return None
         return self.probabilities[np.arange(len(self.numbers)), self.numbers]
 
-    def leads(self, number: int) -> Array:
+    def margins(self, number: int) -> Array:
         """Return the lead of a class over the best other one, (n_documents,)."""
         others = np.delete(self.scores, number, axis=1)
-        leads = self.scores[:, number] - others.max(axis=1)
-        # Where the estimator predicts another class than its scores, what it predicts counts.
-        is_other = self.scores.argmax(axis=1) != self.numbers
-        least = np.where(self.numbers == number, 2 * REACHED, np.minimum(leads, -2 * REACHED))
-        return np.where(is_other, least, leads)
+        return np.asarray(self.scores[:, number] - others.max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +52,10 @@ class Predictor:
     estimator: Any
     classes: NDArray[Any]  # (n_classes,)
     container: Callable[[list[str]], Any]  # makes a list of texts what the user's texts came in
-    decision: Decision | None  # by which it predicts, if by a sum
-    is_most_probable: bool  # whether it predicts what is most probable, as far as is known
+    decision_sum: DecisionSum | None  # by which it predicts, if by one
+    is_argmax: bool = False  # whether it is known to predict the most probable class
     label: int | None = None
-    threshold: Any = None  # an estimator with a threshold, if that decides
+    threshold: Any = None  # the estimator that changes the threshold, if one does
 
     def predict_texts(self, texts: list[str]) -> Predictions:
         """Return the predictions for texts."""
@@ -67,42 +63,49 @@ class Predictor:
 
     def predict(self, documents: Any) -> Predictions:
         """Return the predictions for documents."""
-        if self.decision is not None:
-            read = self.decision.read(documents)
-            return self.predict_by_sum(documents, read, self.decision.decisions(read))
-        scores, probabilities = self._scores(documents)
+        if self.decision_sum is not None:
+            read = self.decision_sum.read(documents)
+            return self.predict_by_sum(documents, read, self.decision_sum.decisions(read))
+        scores, probabilities = self.scores(documents)
         if self.threshold is not None:
+            if self.threshold.response_method == "decision_function":
+                scores, _ = self._by_class(self._decision_function(documents), None)
             number, least = _threshold(self.threshold, probabilities is not None)
             scores[:, number] -= least
-        return Predictions(self._numbers(documents, scores), scores, probabilities)
+        return self._predictions(documents, scores, probabilities, is_argmax=self.is_argmax)
 
     def predict_by_sum(self, documents: Any, read: Any, decisions: Array) -> Predictions:
         """Return the predictions for documents with these decisions, (n_documents, n_outputs)."""
-        assert self.decision is not None
-        probabilities = self.decision.probabilities(read, decisions)
+        assert self.decision_sum is not None
+        probabilities = self.decision_sum.probabilities(read, decisions)
         scores, probabilities = self._by_class(decisions, probabilities)
-        return Predictions(self._numbers(documents, scores), scores, probabilities)
+        return self._predictions(documents, scores, probabilities, is_argmax=True)
 
-    def _numbers(self, documents: Any, scores: Array) -> Numbers:
-        """Return the numbers of the predicted classes, (n_documents,).
+    def _predictions(
+        self, documents: Any, scores: Array, probabilities: Array | None, *, is_argmax: bool
+    ) -> Predictions:
+        """Return predictions with these scores.
 
-        The estimator is asked, unless it is known to predict the class with the highest score.
+        The estimator is asked for the classes, unless it is known to predict the class with the
+        highest score and no classes are level.
         """
-        if self.decision is not None or self.is_most_probable:
-            first_two = np.partition(scores, -2, axis=1)[:, -2:]
-            if (np.diff(first_two) > _LEVEL).all():
-                return scores.argmax(axis=1)
-        predicted = to_numpy(self.estimator.predict(documents))
-        if self.label is None:
-            return encode_labels(predicted, self.classes)
-        return predicted[:, self.label].astype(np.intp)
+        numbers = scores.argmax(axis=1)
+        if is_argmax and not _are_level(scores):
+            return Predictions(numbers, scores, probabilities)
+        # What the estimator predicts is ahead, also where classes are level.
+        numbers = self._predicted(documents)
+        rows = np.arange(len(numbers))
+        others = scores.copy()
+        others[rows, numbers] = -np.inf
+        ahead = scores.copy()
+        ahead[rows, numbers] = np.maximum(scores[rows, numbers], others.max(axis=1) + 2 * REACHED)
+        return Predictions(numbers, ahead, probabilities)
 
-    def _scores(self, documents: Any) -> tuple[Array, Array | None]:
+    def scores(self, documents: Any) -> tuple[Array, Array | None]:
         """Return the estimator's scores of classes, and its probabilities if it has some."""
         estimator = self.estimator
         if not hasattr(estimator, "predict_proba"):
-            decisions = to_numpy(estimator.decision_function(documents)).astype(np.float64)
-            return self._by_class(decisions.reshape(len(decisions), -1), None)
+            return self._by_class(self._decision_function(documents), None)
         with np.errstate(divide="ignore"):
             if hasattr(estimator, "predict_log_proba"):
                 logs = np.asarray(estimator.predict_log_proba(documents), dtype=np.float64)
@@ -112,6 +115,34 @@ class Predictor:
                 with_label = logs[:, self.label]
                 logs = np.column_stack([np.log(-np.expm1(with_label)), with_label])
         return logs.clip(min=_LOG_OF_NOTHING), np.exp(logs)
+
+    def _decision_function(self, documents: Any) -> Array:
+        """Return the estimator's own decisions, (n_documents, n_outputs)."""
+        if not hasattr(self.estimator, "decision_function"):
+            raise TypeError(
+                f"{type(self.estimator).__name__} has neither predict_proba nor decision_function, "
+                "from which effects of words are computed"
+            )
+        decisions = to_numpy(self.estimator.decision_function(documents)).astype(np.float64)
+        by_output = decisions.reshape(len(decisions), -1)
+        n_outputs = by_output.shape[1]
+        if self.label is None and n_outputs > 1 and n_outputs != len(self.classes):
+            raise ValueError(
+                f"expected a decision for each of {len(self.classes)} classes, got {n_outputs}: "
+                'use decision_function_shape="ovr"'
+            )
+        return by_output
+
+    def _predicted(self, documents: Any) -> Numbers:
+        """Return the numbers of the classes that the estimator itself predicts, (n_documents,)."""
+        predicted = to_numpy(self.estimator.predict(documents))
+        if self.label is not None:
+            return predicted[:, self.label].astype(np.intp)
+        numbers = encode_labels(predicted, self.classes)
+        if (numbers < 0).any():
+            unknown = predicted[numbers < 0].tolist()[0]
+            raise ValueError(f"{unknown!r} was predicted, which is none of {self.classes.tolist()}")
+        return numbers
 
     def _by_class(
         self, decisions: Array, probabilities: Array | None
@@ -127,14 +158,22 @@ class Predictor:
         return decisions, probabilities
 
 
+def _are_level(scores: Array) -> bool:
+    """Return whether the two highest scores of a document may be level, but for rounding."""
+    first_two = np.partition(scores, -2, axis=1)[:, -2:]
+    return bool((np.diff(first_two) < _LEVEL).any())
+
+
 def _threshold(wrapper: Any, has_probabilities: bool) -> tuple[int, float]:
     """Return the class to which a threshold applies, and the score from which on it wins."""
     threshold = getattr(wrapper, "best_threshold_", getattr(wrapper, "threshold", "auto"))
     if threshold == "auto":
         return 1, 0.0
-    number = 1
-    if getattr(wrapper, "pos_label", None) is not None:
-        number = wrapper.classes_.tolist().index(wrapper.pos_label)
+    scorer = getattr(wrapper, "_curve_scorer", None)  # of a tuned threshold
+    pos_label = (
+        wrapper.pos_label if scorer is None else scorer._get_pos_label()  # noqa: SLF001 - no public name
+    )
+    number = 1 if pos_label is None else wrapper.classes_.tolist().index(pos_label)
     if has_probabilities and wrapper.response_method != "decision_function":
         tiny = np.finfo(np.float64).eps
         threshold = logit(np.clip(threshold, tiny, 1 - tiny))

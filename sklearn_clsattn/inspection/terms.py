@@ -1,23 +1,24 @@
-"""The terms of decisions, as all kinds of models have them."""
+"""Decisions as sums: the terms that tokens add, and what a model that decides so can be asked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._types import Array, Numbers
+from .token_positions import LocatedText
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What the tokens of documents add to the decisions, or have as their effect on them."""
+    """What the tokens of documents add to the decisions, or their effects on them."""
 
     indptr: Numbers  # (n_documents + 1,): the tokens of a document are indptr[i]:indptr[i + 1]
-    tokens: NDArray[np.object_]  # (n_entries,)
+    tokens: NDArray[Any]  # (n_entries,), of objects
     weights: Array
     contributions: Array  # (n_entries, n_outputs)
     values: Array | None = None  # what a unit of weight, or of attention, adds
@@ -32,31 +33,42 @@ class ByToken(NamedTuple):
 
     loadings: sp.csr_array  # (n_documents, n_tokens)
     values: Array  # (n_tokens, n_outputs)
-    names: NDArray[np.object_]  # (n_tokens,)
+    names: NDArray[Any]  # (n_tokens,), of objects
 
 
-class Decision(Protocol):
-    """How a fitted model decides: decisions that are the intercept plus the sum of their terms."""
+class Explained(Protocol):
+    """A model whose decisions have terms for the tokens of documents."""
+
+    @property
+    def intercept(self) -> Array | None:
+        """The intercepts, (n_outputs,); None if the terms are effects, which do not add up."""
+
+    def read(self, documents: Any) -> Any:
+        """Return documents as the model reads them."""
+
+    def decisions(self, read: Any) -> Array:
+        """Return the decisions for documents that were read, (n_documents, n_outputs)."""
+
+    def terms(self, read: Any) -> Terms:
+        """Return the terms of these decisions."""
+
+    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
+        """Return a text with the places of its tokens."""
+
+
+class DecisionSum(Explained, Protocol):
+    """A classifier after steps whose decisions are the intercepts plus the sums of the terms."""
+
+    @property
+    def steps(self) -> list[Any]:
+        """The steps before the classifier."""
 
     @property
     def intercept(self) -> Array:
         """The intercepts, (n_outputs,)."""
 
-    def read(self, documents: Any) -> Any:
-        """Return documents as the classifier reads them."""
-
-    def decisions(self, read: Any) -> Array:
-        """Return the decisions for documents that were read, (n_documents, n_outputs)."""
-
     def probabilities(self, read: Any, decisions: Array) -> Array | None:
         """Return the probabilities of classes, or of labels, if the classifier has them."""
-
-    def terms(self, read: Any) -> Terms:
-        """Return the terms of these decisions."""
-
-
-class TokenDecision(Decision, Protocol):
-    """The decision of a single classifier, in which each token has one value."""
 
     def by_token(self, read: Any) -> ByToken:
         """Return documents by tokens."""

@@ -98,7 +98,7 @@ class View:
         k: int,
         j: int,
         top: int,
-        with_effects: bool = True,
+        with_decision_without: bool = True,
         with_deletion: bool = False,
     ) -> None:
         self.document = document
@@ -113,7 +113,6 @@ class View:
         self.start = 0.0
         if self.is_sum:
             self.start = float(difference(document.intercept[None], k, j)[0])
-        self.are_log_odds = self.probability is not None and not document.inside
         self.has_attention: bool = document.attention is not None
         self.end = float(difference(document.decision, k, j)[0])
         # 1) The tokens, in the order of the columns, and the text in segments; None for a matrix.
@@ -151,7 +150,7 @@ class View:
         self.listed = self.plus.tokens + self.minus.tokens
         self.reasons = self._reasons()
         # 4) The predictions of edited texts.
-        self.has_without = with_effects and self.is_located and self.is_sum
+        self.has_without = with_decision_without and self.is_located and self.is_sum
         if self.has_without:
             self._predict_without()
         self.deletion = _deletion(document) if with_deletion else ""
@@ -377,7 +376,7 @@ class View:
         largest = _largest(self.tokens)
         for side in self.sides:
             if side.more:
-                remarks.append(_others(side, largest, minus))
+                remarks.append(_others(side, largest, minus, self.is_sum))
         # 2) The listed tokens to which vectors add most.
         by_vector = [token for token in self.listed if token.by_vector]
         by_vector.sort(key=lambda token: -abs(token.by_vector))
@@ -415,14 +414,14 @@ def views(
     explanation: Any,
     target: Any,
     top: int,
-    with_effects: bool = True,
+    with_decision_without: bool = True,
     with_deletion: bool = False,
 ) -> list[View]:
     """Return the views of an Explanation's documents, each for a class and perhaps its rival."""
     shown, rivals = class_pairs(explanation, target)
     document_views = []
     for document, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True):
-        document_views.append(View(document, k, j, top, with_effects, with_deletion))
+        document_views.append(View(document, k, j, top, with_decision_without, with_deletion))
     return document_views
 
 
@@ -478,17 +477,21 @@ def _tokens(document: Any, k: int, j: int) -> list[Token]:
     return tokens
 
 
-def _others(side: Side, largest: float, minus: str) -> str:
-    """Return a remark on the tokens of a side beyond the list: their number and their sum."""
+def _others(side: Side, largest: float, minus: str, is_sum: bool) -> str:
+    """Return a remark on the tokens of a side beyond the list: their number, and their sum."""
     preposition, label = side.label.split(" ", maxsplit=1)
     verb = "favour" if preposition == "for" else "speak"
     direction = label if preposition == "for" else side.label
+    number = f"{side.more:,} other token{'s' if side.more > 1 else ''}"
+    if side.more == 1:
+        verb += "s"
+    if not is_sum:
+        return f"{number} {verb} {direction}"
     adds = signed(side.more_total, minus)
     if rounds_to_nothing(side.more_total, largest):
         adds = "about 0"
-    if side.more == 1:
-        return f"1 other token {verb}s {direction} ({adds})"
-    return f"{side.more:,} other tokens {verb} {direction} ({adds} in total)"
+    total = "" if side.more == 1 else " in total"
+    return f"{number} {verb} {direction} ({adds}{total})"
 
 
 def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:

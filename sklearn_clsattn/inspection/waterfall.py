@@ -104,6 +104,6 @@ def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
 def _axis_label(view: View) -> str:
     """Return the name of a view's decision, for its axis."""
     if view.is_binary and view.other is not None:
-        measure = "log-odds" if view.are_log_odds else "decision"
+        measure = "log-odds" if view.has_attention else "decision"
         return f"{measure} of {shown(view.target, 20)} against {shown(view.other, 20)}"
     return f"decision for {shown(view.target, 32)}"

@@ -81,7 +81,9 @@ def _in_parts(
 
 
 def to_numpy(answer: Any) -> NDArray[Any]:
-    """Return what a model says as an array, also from a device."""
+    """Return what a model says as an array, also from a device, or of a sparse matrix."""
+    if hasattr(answer, "toarray"):
+        return np.asarray(answer.toarray())
     return np.asarray(answer.cpu() if hasattr(answer, "cpu") else answer)
 
 

@@ -3,8 +3,8 @@ Your logistic regression, explained
 ===================================
 
 ``explain`` takes any classifier of texts. The decision of a linear one is a sum of weight times
-coefficient, so its explanation is exact, costs no more than a prediction, and every statement about
-words is checked by predicting the edited text. LIME and SHAP sample for the same model.
+coefficient, so its explanation is exact and costs about what its prediction costs, and every
+statement about words is checked by predicting the edited text. LIME and SHAP estimate by sampling.
 """
 
 # %%
@@ -110,8 +110,8 @@ table = pd.DataFrame.from_dict(rows, orient="index")
 print(table.to_string(float_format="{:.3g}".format))
 
 # %%
-# For a linear model of short texts, all four first words do the same to the prediction.
-# Contributions name theirs in the time of a prediction, and their sum is the decision.
+# A linear model of short texts has little to disagree about, so the last column hardly differs. The
+# first does, and only contributions add up to the decision.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), layout="constrained")
 left.barh(table.index, table["ms a text"], color=["#1f6fb4"] * 2 + ["0.6"] * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,12 +24,15 @@ from .._matrices import row_sums
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
 from ..training.forward import probabilities
-from .parts import column_names
+from .class_pairs import Targets
+from .column_names import column_names
+from .likeness import Likeness
 from .terms import ByToken, Terms
+from .token_positions import LocatedText, locate
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionDecision:
+class AttentionSum:
     """A classifier of this package after steps: a token adds its attention times its value."""
 
     steps: list[Any]
@@ -37,7 +41,7 @@ class AttentionDecision:
     @cached_property
     def names(self) -> NDArray[np.object_]:
         """The names of the classifier's columns, (n_columns,)."""
-        return column_names(self.steps, self.classifier)
+        return column_names(self.steps, self.classifier).names
 
     @property
     def intercept(self) -> Array:
@@ -71,9 +75,9 @@ class AttentionDecision:
 
     def terms(self, read: Bags) -> Terms:
         """Return the terms of the decisions for bags."""
-        by_token = self._by_token(read)
-        X = by_token.X
-        fitted = by_token.fitted
+        units = self._units(read)
+        X = units.X
+        fitted = units.fitted
         # 1) Attention and contributions; with one layer, these are attention times values.
         attention = fitted.attention(X).data.astype(np.float64, copy=False)
         by_output = [output.data for output in fitted.contributions(X)]
@@ -85,18 +89,18 @@ class AttentionDecision:
             values = np.divide(contributions, shares, out=unknown, where=shares > 0)
         # 2) Parts of the contributions.
         own = None
-        if by_token.values_without_characters is not None:
-            own = shares * by_token.values_without_characters[X.indices]
+        if units.values_without_characters is not None:
+            own = shares * units.values_without_characters[X.indices]
         by_vector = None
-        if by_token.values_without_vectors is not None:
-            by_vector = shares * (values - by_token.values_without_vectors[X.indices])
+        if units.values_without_vectors is not None:
+            by_vector = shares * (values - units.values_without_vectors[X.indices])
         # 3) The attention of <cls>.
         cls_attention = np.zeros(X.shape[0])
         if fitted.cls_weight:
             cls_attention = (1.0 - row_sums(attention, X.indptr)).clip(min=0.0)
         return Terms(
             indptr=X.indptr.astype(np.intp),
-            tokens=by_token.names[X.indices],
+            tokens=units.names[X.indices],
             weights=X.data.astype(np.float64),
             contributions=contributions,
             values=values,
@@ -108,22 +112,29 @@ class AttentionDecision:
 
     def by_token(self, read: Bags) -> ByToken:
         """Return the attention of documents by tokens, and the tokens' values."""
-        fitted = fitted_attention(self.classifier)
-        names = self.names
-        if read.tokens is not None and read.names is not None:
-            fitted = fitted.of_units(read.tokens)
-            names = read.names
-        values = np.asarray(fitted.values, dtype=np.float64)
-        return ByToken(fitted.attention(read.units), values, names)
+        units = self._units(read)
+        values = np.asarray(units.fitted.values, dtype=np.float64)
+        return ByToken(units.fitted.attention(units.X), values, units.names)
 
-    def _by_token(self, bags: Bags) -> _DocumentsByToken:
+    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
+        """Return a text with the places of its tokens."""
+        return locate(self.steps[0] if self.steps else None, text, tokens)
+
+    def likeness(self, targets: Targets) -> Likeness | None:
+        """Return the vectors of the model's tokens, if they have some."""
+        embeddings = vector_embeddings(self.classifier)
+        if embeddings is None:
+            return None
+        return Likeness(self.names, embeddings, targets.outputs, targets.sign)
+
+    def _units(self, bags: Bags) -> _Units:
         """Return documents by columns, or by words if words have character n-grams."""
         names = self.names
         fitted = fitted_attention(self.classifier)
         embeddings = vector_embeddings(self.classifier)
         without_vectors = None if embeddings is None else embeddings.own
         if bags.tokens is None or bags.names is None:
-            return _DocumentsByToken(bags.units, fitted, names, None, without_vectors)
+            return _Units(bags.units, fitted, names, None, without_vectors)
         # 1) The model of words, each of which stands for its columns.
         words = fitted.of_units(bags.tokens)
         if without_vectors is not None:
@@ -135,12 +146,12 @@ class AttentionDecision:
         share = bags.tokens.data[first] * np.exp(fitted.scores[columns] - words.scores)
         share[names[columns] != bags.names] = np.nan
         own_values = share[:, None] * fitted.values[columns]
-        return _DocumentsByToken(bags.units, words, bags.names, own_values, without_vectors)
+        return _Units(bags.units, words, bags.names, own_values, without_vectors)
 
 
 @dataclass(frozen=True, eq=False)
-class _DocumentsByToken:
-    """Documents by tokens, the units of an explanation, and the model of these tokens."""
+class _Units:
+    """Documents by the units of an explanation, and the model of these."""
 
     X: sp.csr_array  # (n_documents, n_tokens)
     fitted: Any  # a FittedAttention or FittedNetwork

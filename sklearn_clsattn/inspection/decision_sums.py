@@ -11,52 +11,62 @@ import pandas as pd
 
 from .._base import BaseAttentionClassifier
 from .._types import Array
-from .attention_decision import AttentionDecision
-from .linear_decision import LinearDecision
-from .parts import Member, have_names
-from .terms import Decision, Terms, TokenDecision
+from .attention_sum import AttentionSum
+from .column_names import column_names
+from .linear_sum import LinearSum
+from .members import Member, Members
+from .naive_bayes_sum import NaiveBayesSum
+from .terms import DecisionSum, Terms
+from .token_positions import LocatedText
 
 
-def decision_of(members: list[Member], *, of_texts: bool) -> Decision | None:
-    """Return how the classifiers inside an estimator decide on average, None if by no sum.
+def sum_of(inside: Members, *, of_texts: bool) -> DecisionSum | AverageSum | None:
+    """Return the sum by which an estimator decides, on average; None if by none.
 
     A sum over columns without names, such as the numbers of an embedding, says nothing of texts.
     """
-    decisions = []
-    for member in members:
-        decision = member_decision(member)
-        if decision is None:
+    sums = []
+    for member in inside.members:
+        decision_sum = member_sum(member)
+        if decision_sum is None or (of_texts and not _has_words(member)):
             return None
-        is_linear = isinstance(decision, LinearDecision)
-        if of_texts and is_linear and not have_names(member.steps, member.classifier):
-            return None
-        decisions.append(decision)
-    if len(decisions) == 1:
-        return decisions[0]
-    if len({len(decision.intercept) for decision in decisions}) > 1:  # some know fewer classes
+        sums.append(decision_sum)
+    if len(sums) == 1:
+        return sums[0]
+    # Some may know fewer classes.
+    classes = [member.classifier.classes_ for member in inside.members]
+    if not all(np.array_equal(known, classes[0]) for known in classes):
         return None
-    return AverageDecision(decisions, np.array([member.share for member in members]))
+    return AverageSum(sums, np.array([member.share for member in inside.members]))
 
 
-def member_decision(member: Member) -> TokenDecision | None:
-    """Return how a classifier inside an estimator decides, None if by no sum."""
+def member_sum(member: Member) -> DecisionSum | None:
+    """Return the sum by which a classifier inside an estimator decides, None if by none."""
     classifier = member.classifier
     if isinstance(classifier, BaseAttentionClassifier):
-        return None if classifier.mlp else AttentionDecision(member.steps, classifier)
-    return LinearDecision.of(member.steps, classifier)
+        return None if classifier.mlp else AttentionSum(member.steps, classifier)
+    naive_bayes = NaiveBayesSum.of(member.steps, classifier)
+    return naive_bayes or LinearSum.of(member.steps, classifier)
+
+
+def _has_words(member: Member) -> bool:
+    """Return whether a classifier reads columns with names; this package's always says so."""
+    if isinstance(member.classifier, BaseAttentionClassifier):
+        return True
+    return column_names(member.steps, member.classifier).are_names
 
 
 @dataclass(frozen=True, eq=False)
-class AverageDecision:
-    """The average of several decisions, such as those of the classifiers that vote."""
+class AverageSum:
+    """The average of several sums, such as those of the classifiers that vote."""
 
-    members: Sequence[Decision]
+    members: Sequence[DecisionSum]
     shares: Array  # (n_members,), with the sum 1
 
     @property
     def intercept(self) -> Array:
         """The average intercepts, (n_outputs,)."""
-        return self._average([member.intercept for member in self.members])
+        return self._average([np.asarray(member.intercept) for member in self.members])
 
     def read(self, documents: Any) -> list[Any]:
         """Return documents as each member reads them."""
@@ -68,9 +78,6 @@ class AverageDecision:
         for member, documents in zip(self.members, read, strict=True):
             of_members.append(member.decisions(documents))
         return self._average(of_members)
-
-    def probabilities(self, read: list[Any], decisions: Array) -> None:
-        """Return None: the estimator has probabilities of its own."""
 
     def terms(self, read: list[Any]) -> Terms:
         """Return the average terms of the decisions, by document and name of the token."""
@@ -99,6 +106,13 @@ class AverageDecision:
             weights=sums[0],
             contributions=np.column_stack(sums[1:]),
         )
+
+    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
+        """Return a text with the places of its tokens; none if members read texts differently."""
+        first, *others = [repr(member.steps[0]) for member in self.members if member.steps]
+        if any(other != first for other in others):
+            return LocatedText(text)
+        return self.members[0].locate(text, tokens)
 
     def _average(self, of_members: list[Array]) -> Array:
         """Return the average of arrays of equal shape, one of each member."""
