@@ -83,9 +83,9 @@ report: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn report --force -o $(OUT) \
 		$(if $(DATA),$(DATA) $(OPTIONS),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))
 
-# Tests and doctests in one run: each worker loads the packages once.
+# Tests and doctests in one run: each worker loads the packages once. `make tests` has all tests.
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(DOCTESTS) tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not long" $(DOCTESTS) tests
 
 quick: lint types
 	$(MAKE) tests TESTS="$(QUICK)"

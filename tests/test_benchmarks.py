@@ -107,6 +107,7 @@ def sets(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
     if name == "explanations":
@@ -122,6 +123,7 @@ def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
         assert re.search(rf"^\| {re.escape(row)} \|.*\d", printed, re.M), row
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", defaults.QUESTIONS)
 def test_every_question_is_answered(name):
     question = defaults.QUESTIONS[name]

@@ -271,7 +271,7 @@ def test_what_is_wrong_in_one_partition_names_it(client):
     refused(model, "not supported between", labels=mixed, error=TypeError)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("C", "number"), [(1.0, 2), ("auto", 20)])
 def test_the_parts_of_a_killed_worker_are_computed_again(two, monkeypatch, C, number):
     """Before training, and in it."""

@@ -79,6 +79,7 @@ def test_a_line_holds_if_every_start_does():
     assert [row.verdict for row in rows] == verdicts
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
 def test_a_trial_run(tmp_path, monkeypatch):
     flow = theorem.flow

@@ -10,6 +10,7 @@ import pytest
 from helpers import network, refused
 from pages import POLICY, Page, in_notebook
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.metrics import confusion_matrix
@@ -19,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.comparison import compare
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import TokenImportanceDisplay, label_issues, report
+from sklearn_clsattn.inspection import TokenImportanceDisplay, _report, label_issues, report
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -50,6 +51,13 @@ def made(request):
     model = TextClassifier().fit(train, y)
     page = report(model, test, y_test, X_train=train, y_train=y, title="On a <b>film</b>")
     return model, parts, page
+
+
+@pytest.fixture
+def one_baseline(monkeypatch):
+    """One baseline, of which nothing depends, in place of those that take seconds to fit."""
+    majority = {"majority class": DummyClassifier(strategy="prior")}
+    monkeypatch.setattr(_report, "baselines", lambda *arguments, **options: majority)
 
 
 # What is on the page
@@ -132,6 +140,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.usefixtures("one_baseline")
 @pytest.mark.parametrize("has_matplotlib", [True, False])
 def test_hostile_texts_labels_and_tokens_are_shown_and_not_run(has_matplotlib, monkeypatch):
     if not has_matplotlib:
@@ -154,6 +163,7 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run(has_matplotlib, m
     assert page.title == HOSTILE[2]
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_many_classes_are_drawn_without_numbers():
     train, y, test, y_test = texts_and_labels(24, n=400)
     model = TextClassifier(C=1.0).fit(train, y)
@@ -187,6 +197,7 @@ def test_empty_documents_are_predicted_by_the_intercept():
     assert "Document 1 predicted no" in page.words()
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_test_labels_that_are_not_in_training():
     train, y, test, y_test = texts_and_labels(3)
     model = counting().fit(train, y)
@@ -200,6 +211,7 @@ def test_test_labels_that_are_not_in_training():
     assert page.row("this model")[1] == f"{score:.4f}"
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_weighted_fits_say_why_labels_are_not_ranked():
     train, y, test, y_test = texts_and_labels()
     X = CountVectorizer().fit(train)
@@ -212,6 +224,7 @@ def test_weighted_fits_say_why_labels_are_not_ranked():
 # Models and documents of every kind
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_an_unfitted_model_is_fitted_and_timed(made):
     _, (train, y, test, y_test), html = made
     unfitted = TextClassifier()
@@ -222,6 +235,7 @@ def test_an_unfitted_model_is_fitted_and_timed(made):
     refused("not fitted", report, unfitted, test, y_test, error=NotFittedError)
 
 
+@pytest.mark.usefixtures("one_baseline")
 @pytest.mark.parametrize("kind", [pd.Series, list])
 def test_texts_in_a_column_or_a_list(kind):
     train, y, test, y_test = texts_and_labels()
@@ -247,6 +261,7 @@ def test_counts_and_tables():
     assert len(page.row("LogisticRegression, tuned")) == 7
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_a_network_has_no_labels_to_check():
     train, y, test, y_test = texts_and_labels()
     counter = CountVectorizer().fit(train)
