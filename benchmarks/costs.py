@@ -2,6 +2,7 @@
 
 counting: raw text to counts, TokenVectorizer beside scikit-learn's CountVectorizer.
 long_texts: a model of short texts predicts one text of many words.
+explaining: explanations of one text beside its prediction, whatever the vocabulary.
 many_classes: fits on generated counts of 20,000 tokens, four documents of each class.
 memory: fits on generated counts, in bytes an entry and a trained number.
 waiting: what a user waits for: imports, fits, and models in files.
@@ -24,10 +25,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import TokenVectorizer
 
@@ -139,6 +146,58 @@ def predict_long_text(kind: str, length: int) -> dict[str, float]:
     start = time.process_time()
     memory = peak_beyond(lambda: model.predict_proba([text]))
     return {"seconds": time.process_time() - start, "gigabytes": memory / 2**30}
+
+
+# Explaining
+
+
+CLASSIFIERS: dict[str, Any] = {
+    "SGDClassifier": SGDClassifier(loss="log_loss", max_iter=2, tol=None),
+    "LinearSVC": LinearSVC(max_iter=1),
+    "MultinomialNB": MultinomialNB(),
+    "BernoulliNB": BernoulliNB(),
+    "CalibratedClassifierCV of 2 LinearSVC": CalibratedClassifierCV(LinearSVC(max_iter=1), cv=2),
+    "ClsAttentionClassifier": ClsAttentionClassifier(C=1.0, max_iter=20, tol=1e9),
+}
+N_COLUMNS = 10_000, 500_000
+N_WORDS_OF_A_TEXT = 400
+
+
+def explaining(options: Any) -> Table:
+    """Explain one text, by classifiers of two classes and of twenty."""
+    rows = []
+    for n_columns in [options.rows] if options.rows else N_COLUMNS:
+        for n_classes in (2, 20):
+            for name in CLASSIFIERS:
+                found = _process("explain_a_text", name, n_columns, n_classes)
+                numbers = (f"{1000 * found[what]:.1f}" for what in ("predicted", "explained"))
+                rows.append([name, f"{n_columns:,}", n_classes, *numbers])
+    notes = (
+        f"One text of {N_WORDS_OF_A_TEXT} words: `predict` of a Pipeline with a `TfidfVectorizer`, "
+        "and `explain`, which predicts it, too. Medians of 15 times, after a first."
+    )
+    header = "classifier", "columns", "classes", "predict, ms", "explain, ms"
+    return "Explanations beside predictions", notes, header, rows
+
+
+def explain_a_text(name: str, n_columns: int, n_classes: int) -> dict[str, float]:
+    """Return the seconds in which a text is predicted, and explained."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{number}" for number in range(n_columns)])
+    n_texts = 4 * n_columns // N_WORDS_OF_A_TEXT
+    numbers = rng.integers(n_columns, size=(n_texts, N_WORDS_OF_A_TEXT))
+    labels = np.arange(n_texts) % n_classes
+    texts = []
+    for label, of_text in zip(labels, words[numbers].tolist(), strict=True):
+        texts.append(" ".join([f"of{label}", *of_text]))
+    model = make_pipeline(TfidfVectorizer(), CLASSIFIERS[name]).fit(texts, labels)
+    calls = {"predicted": model.predict, "explained": partial(explain, model)}
+    seconds = {}
+    for what, call in calls.items():
+        call(texts[:1])  # imports, and names of columns
+        times = [timed(partial(call, texts[:1]), time.process_time)[1] for _ in range(15)]
+        seconds[what] = float(np.median(times))
+    return seconds
 
 
 # Many classes
@@ -260,6 +319,7 @@ def waiting(options: Any) -> Table:
 
 WHAT: dict[str, Callable[[Any], Table]] = {
     "counting": counting,
+    "explaining": explaining,
     "long_texts": long_texts,
     "many_classes": many_classes,
     "memory": memory,

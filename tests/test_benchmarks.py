@@ -45,6 +45,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "accuracy": (accuracy_against.main, [HERE, "--seeds", "1", "--C", "1"], ["two", "**mean**"]),
     "threads": (bench_threads.main, ["--rows", "150", "--runs", "1"], ["topic"]),
     "counting": (costs.main, ["counting", "--rows", "40"], list(costs.TASKS)),
+    "explaining": (costs.main, ["explaining", "--rows", "4000"], list(costs.CLASSIFIERS)),
     "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
     "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),

@@ -80,11 +80,12 @@ class AttentionSum:
         fitted = units.fitted
         # 1) Attention and contributions; with one layer, these are attention times values.
         attention = fitted.attention(X).data.astype(np.float64, copy=False)
-        by_output = [output.data for output in fitted.contributions(X)]
-        contributions = np.column_stack(by_output).astype(np.float64)
         shares = attention[:, None]
-        values = fitted.values[X.indices]
+        values = fitted.values[X.indices].astype(np.float64, copy=False)
+        contributions = shares * values
         if fitted.n_layers > 1:
+            by_output = [output.data for output in fitted.contributions(X)]
+            contributions = np.column_stack(by_output).astype(np.float64)
             unknown = np.full_like(contributions, np.nan)
             values = np.divide(contributions, shares, out=unknown, where=shares > 0)
         # 2) Parts of the contributions.

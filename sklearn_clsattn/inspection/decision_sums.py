@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from .._base import BaseAttentionClassifier
 from .._types import Array
@@ -81,30 +82,30 @@ class AverageSum:
 
     def terms(self, read: list[Any]) -> Terms:
         """Return the average terms of the decisions, by document and name of the token."""
-        # 1) The terms of all members, times their shares.
+        # 1) The terms of all members, one after the other.
         of_members = []
         for member, documents in zip(self.members, read, strict=True):
             of_members.append(member.terms(documents))
+        shares = np.repeat(self.shares, [len(terms.tokens) for terms in of_members])
+        weights = shares * np.concatenate([terms.weights for terms in of_members])
+        every_contribution = np.concatenate([terms.contributions for terms in of_members])
+        contributions = shares[:, None] * every_contribution
+        # 2) Their sums, by document and name.
         names, tokens = pd.factorize(np.concatenate([terms.tokens for terms in of_members]))
         n_documents = len(of_members[0].indptr) - 1
-        rows = [np.repeat(np.arange(n_documents), np.diff(terms.indptr)) for terms in of_members]
-        weights = []
-        contributions = []
-        for terms, share in zip(of_members, self.shares, strict=True):
-            weights.append(share * terms.weights)
-            contributions.append(share * terms.contributions)
-        # 2) Their sums, by document and name.
-        keys = np.concatenate(rows) * len(tokens) + names
+        every_row = []
+        for terms in of_members:
+            every_row.append(np.repeat(np.arange(n_documents), np.diff(terms.indptr)))
+        keys = np.concatenate(every_row) * len(tokens) + names
         found, places = np.unique(keys, return_inverse=True)
-        sums: list[Array] = []
-        for column in np.column_stack([np.concatenate(weights), np.concatenate(contributions)]).T:
-            sums.append(np.bincount(places, column, len(found)).astype(np.float64))
-        lengths = np.bincount(found // max(len(tokens), 1), minlength=n_documents)
+        entries = np.arange(len(keys))
+        together = sp.csr_array((np.ones(len(keys)), (places, entries)), (len(found), len(keys)))
+        n_tokens = np.bincount(found // max(len(tokens), 1), minlength=n_documents)
         return Terms(
-            indptr=np.append(0, np.cumsum(lengths)).astype(np.intp),
+            indptr=np.append(0, np.cumsum(n_tokens)),
             tokens=np.asarray(tokens, dtype=object)[found % max(len(tokens), 1)],
-            weights=sums[0],
-            contributions=np.column_stack(sums[1:]),
+            weights=together @ weights,
+            contributions=together @ contributions,
         )
 
     def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
