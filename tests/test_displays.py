@@ -121,6 +121,8 @@ def test_one_class_is_drawn_on_given_axes(three):
     assert [len(ax.get_yticks()) for ax in every.ax_] == [2, 2, 2]
     assert plt.get_fignums() == [figure.number]
     assert every.figure_ is figure
+    for target in ("none of them", [0]):
+        refused("target must be None or one of the classes", one.plot, target=target)
 
 
 def test_classes_may_be_truth_values(two):

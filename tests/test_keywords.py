@@ -1,6 +1,7 @@
 """Keywords: words in place of labels, and whether these agree with one another."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import get_tags
 
 from sklearn_clsattn import TextClassifier
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import Keywords
 from sklearn_clsattn.text._keywords import agreements, marked_texts, surest
@@ -46,6 +48,18 @@ OTHERS, OTHER_LABELS = drawn(100, 1)
 @pytest.fixture(scope="module")
 def model():
     return Keywords(WORDS).fit(TEXTS)
+
+
+def test_what_it_learned_is_explained():
+    texts = ["good film", "good plot, fine", "bad film", "bad plot, dull"] * 6
+    model = Keywords({"pos": ["good"], "neg": ["bad"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one word a class says nothing of their agreement
+        model.fit(texts)
+    explanation = explain(model, texts[:4])
+    assert explanation.is_sum
+    assert_array_equal(explanation.predicted, model.predict(texts[:4]))
+    assert_array_equal(explanation.probability[:, 0], model.predict_proba(texts[:4])[:, 1])
 
 
 def test_words_suffice_where_they_carry_the_classes(model):

@@ -107,6 +107,10 @@ class TokenImportanceDisplay:
         # 1) the tokens of each class
         labels = self.importance.columns.tolist()
         if target is not None:
+            if np.ndim(target) or target not in labels:
+                raise ValueError(
+                    f"target must be None or one of the classes {labels}, got {target!r}"
+                )
             labels = [target]
         tokens = []
         end = 0.0

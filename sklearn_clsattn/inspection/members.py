@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._text_classifier import TextClassifier
+from ..text._keywords import Keywords
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,9 @@ def members_of(estimator: Any) -> Members:
     if isinstance(estimator, TextClassifier):
         check_is_fitted(estimator)
         return _after([estimator.vectorizer_], members_of(estimator.classifier_))
+    if isinstance(estimator, Keywords):
+        check_is_fitted(estimator)
+        return members_of(estimator.model_)
     if hasattr(estimator, "best_estimator_"):
         return members_of(estimator.best_estimator_)
     if isinstance(estimator, FrozenEstimator):
