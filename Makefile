@@ -11,7 +11,7 @@ INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-compil
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
-FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context depends_on explained_pipelines callbacks fit groups \
+FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context depends_on explained_pipelines explained_classifiers callbacks fit groups \
 	importance inputs label_issues saving text_classifier token_vectorizer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,fit forward golden importance imports lbfgs objective))

@@ -52,13 +52,16 @@ THREE, OF_THREE = generated_texts(90, 3, 3)
 BOTH = np.stack([OF_THREE == "good", OF_THREE != "odd"], axis=1).astype(int)
 ASKED = ["a good film, not bad at all", "bad bad bad", "nothing that is known", ""]
 
+# scikit-learn 1.8 warns of its defaults, and earlier releases do not know the new ones.
+NEW_DEFAULTS = {"scoring": "neg_log_loss"}
+if "use_legacy_attributes" in LogisticRegressionCV().get_params():
+    NEW_DEFAULTS |= {"l1_ratios": (0.0,), "use_legacy_attributes": False}
+
 LINEAR = {
     "LogisticRegression": LogisticRegression(),
     "without intercept": LogisticRegression(fit_intercept=False),
     "sparse coefficients": SGDClassifier(penalty="l1", random_state=0),
-    "LogisticRegressionCV": LogisticRegressionCV(
-        Cs=2, cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="neg_log_loss"
-    ),
+    "LogisticRegressionCV": LogisticRegressionCV(Cs=2, cv=2, **NEW_DEFAULTS),
     "LinearSVC": LinearSVC(),
     "LinearSVC without intercept": LinearSVC(fit_intercept=False),
     "SGD": SGDClassifier(random_state=0),
