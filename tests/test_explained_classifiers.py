@@ -247,7 +247,7 @@ def test_weights_are_those_of_eli5(name, vectorizer):
     """On the classifiers and vectorizers of its own tests; it has no binary RidgeClassifier."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        eli5 = pytest.importorskip("eli5", reason="pip install --group explain-bench")
+        eli5 = pytest.importorskip("eli5", reason="pip install --group eli5")
     for n_classes in (2, 3):
         model = fitted(LINEAR[name], clone(vectorizer), n_classes=n_classes)
         explanation = explain(model, ASKED[:1])
