@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .._bags import Bags
-from .._matrices import row_blocks, row_sums
+from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .evidence import group_duplicates, projections
@@ -64,9 +64,13 @@ def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
     # 1) the units that documents share which are not copies
     present = np.flatnonzero(weights)
     _, first = np.unique(groups[present], return_index=True)
-    rows = present[first]
-    different = units if len(rows) == len(groups) else units[rows]
-    is_shared = np.bincount(different.indices, minlength=units.shape[1]) > 1
+    is_first = np.zeros(len(groups))
+    is_first[present[first]] = 1.0
+    n_different = np.zeros(units.shape[1])
+    for rows, part in row_blocks(units, max(BLOCK_ENTRIES, units.shape[1])):
+        of_entries = np.repeat(is_first[rows], np.diff(part.indptr))
+        n_different += np.bincount(part.indices, of_entries, units.shape[1])
+    is_shared = n_different > 1
     counts = []
     for _, part in row_blocks(units):
         counts.append(row_sums(is_shared[part.indices].astype(np.float64), part.indptr))
