@@ -409,23 +409,3 @@ def add_class_weight(
     offsets = class_offsets(class_weight, classifier.classes_, class_weights)
     classifier.intercept_ = classifier.intercept_ + offsets
     classifier.class_weight = class_weight
-
-
-def of_label(classifier: Any, label: Any) -> Any:
-    """Return a binary classifier for one of several labels, only to predict and explain."""
-    labels = classifier.classes_.tolist()
-    if label not in labels:
-        raise ValueError(
-            f"Documents have several labels: target must be one of {labels}, got {label!r}."
-        )
-    k = labels.index(label)
-    binary = copy(classifier)
-    binary.multilabel_ = False
-    # A label of any type becomes a string beside its negation.
-    binary.classes_ = np.array([f"not {label}", str(label)], dtype=object)
-    binary.token_values_ = classifier.token_values_[k]
-    binary.intercept_ = classifier.intercept_[[k]]
-    stored = classifier._embeddings
-    if isinstance(stored, VectorEmbeddings):
-        binary._embeddings = replace(stored, own=stored.own[:, [k]], weights=stored.weights[:, [k]])
-    return binary

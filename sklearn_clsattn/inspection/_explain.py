@@ -69,6 +69,16 @@ def explain(
     explanation : Explanation
         Plain data, with ``to_frame()``, ``to_dict()``, ``to_text()`` and ``to_html()``.
 
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If decisions are not sums, and the documents are no texts or the estimator has neither
+        probabilities nor decisions; or if it does not name its classes.
+    ValueError
+        If `target` is not a class, or is missing for several labels.
+
     Notes
     -----
     Naive Bayes adds log-probabilities. With two classes, the decision is the difference of their
@@ -156,7 +166,7 @@ def explain(
 
 
 def _container(documents: Any) -> Callable[[list[str]], Any]:
-    """Return what makes a list of texts what these texts came in."""
+    """Return the function that puts a list of texts into the container of these texts."""
     if isinstance(documents, pd.Series):
         return pd.Series
     if isinstance(documents, np.ndarray):

@@ -202,7 +202,7 @@ def _baselines(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 
 def _confidence(model: Any, documents: Any, predicted: Any) -> Any:
-    """Return how sure a model is of what it predicted: probabilities, or leads of decisions."""
+    """Return the probabilities of predicted classes, or else their leads, (n_documents,)."""
     if hasattr(model, "predict_proba"):
         numbers = encode_labels(predicted, model.classes_)
         return model.predict_proba(documents)[np.arange(len(numbers)), numbers]

@@ -352,7 +352,8 @@ class Explanation:
         """Return the explanation as a data frame, one row per term of a document's decision.
 
         With more than two classes, two are compared: each number is that of `target` minus that of
-        `against`, and the decision is the log-odds of one against the other.
+        `against`, and so is the decision (with this package's models, the log-odds of one against
+        the other).
 
         Parameters
         ----------

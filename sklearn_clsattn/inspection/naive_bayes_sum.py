@@ -44,7 +44,7 @@ class NaiveBayesSum(LinearSum):
         return X
 
     def _values(self, columns: Numbers) -> Array:
-        """Return what some tokens add, (n_columns, n_outputs)."""
+        """Return the values of some tokens, (n_columns, n_outputs)."""
         of_tokens = self.classifier.feature_log_prob_[:, columns]
         if isinstance(self.classifier, BernoulliNB):
             of_tokens = of_tokens - _of_absence(of_tokens)

@@ -30,7 +30,7 @@ class WordEffects:
         return list(checked_texts(documents))
 
     def decisions(self, read: list[str]) -> Array:
-        """Return what a word has an effect on, (n_texts, n_outputs).
+        """Return the numbers on which words have effects, (n_texts, n_outputs).
 
         Of two classes it is the probability of the second, less a half; without probabilities, it
         is the decision.

@@ -81,7 +81,7 @@ def _in_parts(
 
 
 def to_numpy(answer: Any) -> NDArray[Any]:
-    """Return what a model says as an array, also from a device, or of a sparse matrix."""
+    """Return the answer of a model as an array, also one on a device or a sparse one."""
     if hasattr(answer, "toarray"):
         return np.asarray(answer.toarray())
     return np.asarray(answer.cpu() if hasattr(answer, "cpu") else answer)
