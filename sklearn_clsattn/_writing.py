@@ -43,3 +43,9 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     if not keep_lines:
         text = text.replace("\n", " ").replace("\t", " ")
     return _ACTING.sub("\ufffd", text)
+
+
+def label_text(label: Any) -> str:
+    """Return a class label on one line, of at most 60 characters."""
+    text = " ".join(visible(str(label)).split()) or repr(label)
+    return text if len(text) <= 60 else f"{text[:59].rstrip(' .')}…"

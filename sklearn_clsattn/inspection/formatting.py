@@ -4,16 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .._writing import label_text as label_text
 from .._writing import visible
 from ..text._context_vectorizer import CHARACTER_PREFIX
 
 MINUS = "\N{MINUS SIGN}"  # on pages and in plots
-
-
-def label_text(label: Any) -> str:
-    """Return a class label on one line, of at most 60 characters."""
-    text = " ".join(visible(str(label)).split()) or repr(label)
-    return text if len(text) <= 60 else f"{text[:59].rstrip(' .')}…"
 
 
 def token_text(name: str) -> str:

@@ -7,7 +7,7 @@ import re
 from functools import cache, partial
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .formatting import (
@@ -44,8 +44,9 @@ def render(template: str, **context: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    folders = [PackageLoader(__package__), PackageLoader("sklearn_clsattn", "styles")]
     environment = Environment(
-        loader=PackageLoader(__package__),
+        loader=ChoiceLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,

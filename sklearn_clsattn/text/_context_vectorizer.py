@@ -82,7 +82,7 @@ from ._word_vectors import WordVectors, side_by_side, vectors_of
 # are dropped: in long texts they are half of all entries and carry no information.
 _COMMON = 0.1
 _COMMON_IN_ALL = 200.0
-_POWER = 0.5  # half of each score, because the classifier learns part of them again
+GATE_POWER = 0.5  # half of each score, because the classifier learns part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 18  # tokens whose occurrences are summed together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
@@ -729,7 +729,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         by_distances = self.start_scores_[:, :, np.newaxis] + self.end_scores_[:, np.newaxis, :]
         scores = by_distances[:, positions.from_start, positions.from_end]
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
-        return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
+        return np.exp(GATE_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
     def _bags(
         self, n_documents: int, batches: Iterable[Words], numbers: UnitNumbers | None
@@ -806,6 +806,11 @@ def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
     texts = vectorizer._texts(raw_documents)
     words = map(vectorizer._read, batches(texts, _BATCH))
     return vectorizer._bags(len(texts), words, vectorizer._unit_numbers())
+
+
+def stop_words_of(vectorizer: ContextVectorizer) -> list[StopWord]:
+    """Return the tokens and patterns that a fitted vectorizer leaves out of texts."""
+    return vectorizer._stop_words
 
 
 def _build_unit_numbers(

@@ -125,6 +125,11 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     return Aligned(result, np.repeat(starts, sizes), np.repeat(stops, sizes))
 
 
+def plain_form(character: str) -> str:
+    """Return the character, or those, that stand for a character in texts whose case counts."""
+    return _plain(character, "NFKC", False)
+
+
 def _visible(text: str) -> tuple[str, NDArray[np.intp]]:
     """Return a text without invisible signs, numbers apart, and its characters' places in it."""
     dropped = [match.start() for match in _INVISIBLE.finditer(text)]

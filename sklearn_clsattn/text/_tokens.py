@@ -30,7 +30,7 @@ BLOCK = 1 << 18
 _SEPARATOR = "\n"  # in no token
 _FEW_DOCUMENTS = 5_000
 # Longer words are not spelled: they are encoded files, whose n-grams would outnumber all others.
-_LONGEST_SPELLED = 40
+LONGEST_SPELLED = 40
 _LETTER = re.compile(r"\w")
 _APOSTROPHE = re.compile("['’]")
 
@@ -131,7 +131,7 @@ def has_letters(word: str) -> bool:
 
 def is_spelled(word: str) -> bool:
     """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
-    if len(word) > _LONGEST_SPELLED:
+    if len(word) > LONGEST_SPELLED:
         return False
     if word.isascii() and word.isalnum():
         return True  # most words, without the expressions below

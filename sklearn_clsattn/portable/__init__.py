@@ -1,0 +1,1 @@
+"""Models outside of Python: a page that classifies and explains, and a JavaScript module."""

@@ -1,0 +1,191 @@
+"""A fitted model of texts as one file, which other languages read without Python.
+
+The file is compressed by gzip. In it are
+
+1. the number of bytes of the header, an unsigned integer of 4 bytes, little-endian;
+2. the header, JSON in UTF-8 (:func:`_header`);
+3. arrays of little-endian numbers, in the order of the header's `arrays`, each of which starts at
+   the next multiple of 8 bytes after what is before it.
+
+Terms are sorted by their UTF-16 code units. Of each, the array of `shared` numbers says how many
+units it begins with that the term before it has as well, 0 for every :data:`BLOCK`-th term; the
+rest of the terms stand one below the other in the header.
+
+Scores and values are 32-bit floats, or 16-bit floats with which ``number = shift + scale * float``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._writing import label_text
+from ..text._context_vectorizer import GATE_POWER
+from ..text._gate_positions import MAX_SCORE
+from ..text._tokens import LONGEST_SPELLED
+from ..training.forward import FittedAttention
+from ._unicode import unicode_tables
+
+FORMAT = "sklearn-clsattn"
+VERSION = 1
+BLOCK = 32  # terms of which the first is spelled out
+_LONGEST_SHARED = 255  # code units, as they are counted in a byte
+_LEVEL = 9  # of compression
+
+
+class StoredNumbers(NamedTuple):
+    """Numbers as they are stored, and how they are read: ``shift + scale * stored``."""
+
+    stored: NDArray[Any]
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def read(self) -> NDArray[np.float64]:
+        """Return the numbers as they are read."""
+        return np.asarray(self.shift + self.scale * self.stored.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A fitted model of tokens with its scores and values as they are stored.
+
+    fitted : the model that these are
+    scores : (n_tokens,)
+    values : (n_tokens,) for each output
+    """
+
+    fitted: FittedAttention
+    scores: StoredNumbers
+    values: list[StoredNumbers]
+
+    @classmethod
+    def from_fitted(cls, fitted: FittedAttention, *, half: bool) -> StoredModel:
+        """Return a model stored in 16 bits, if `half`, else in 32."""
+        store = _in_half if half else _in_single
+        scores = store(fitted.scores, float(np.median(fitted.scores)))
+        values = [store(column, 0.0) for column in fitted.values.T]
+        columns = [column.read() for column in values]
+        read = replace(fitted, scores=scores.read(), values=np.column_stack(columns))
+        return cls(read, scores, values)
+
+
+def _in_single(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+    """Return numbers in 32 bits."""
+    return StoredNumbers(numbers.astype("<f4"))
+
+
+def _in_half(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+    """Return numbers in 16 bits, after subtraction of a shift."""
+    scale = float(np.abs(numbers - shift).max(initial=0.0)) or 1.0
+    return StoredNumbers(((numbers - shift) / scale).astype("<f2"), shift, scale)
+
+
+class SortedTerms(NamedTuple):
+    """Terms as they are stored, in their order, and which of the tokens they are."""
+
+    rest: str  # what the terms do not share with the ones before, each on a line
+    shared: NDArray[np.uint8]  # (n_terms,)
+    tokens: NDArray[np.intp]  # (n_terms,)
+
+
+def sorted_terms(vocabulary: Mapping[str, int]) -> SortedTerms:
+    """Return the terms of a vocabulary, sorted by code units."""
+    encoded = [(term.encode("utf-16-be", "surrogatepass"), term) for term in vocabulary]
+    encoded.sort()
+    rest = []
+    shared = np.zeros(len(encoded), dtype=np.uint8)
+    before = b""
+    for at, (code_units, _) in enumerate(encoded):
+        n_shared = 0
+        if at % BLOCK:
+            n_shared = _n_shared(before, code_units)
+        shared[at] = n_shared
+        rest.append(code_units[2 * n_shared :].decode("utf-16-be", "surrogatepass"))
+        before = code_units
+    tokens = [vocabulary[term] for _, term in encoded]
+    return SortedTerms("\n".join(rest), shared, np.array(tokens, dtype=np.intp))
+
+
+def _n_shared(before: bytes, after: bytes) -> int:
+    """Return the number of code units, of two bytes each, with which both terms begin."""
+    longest = min(len(before), len(after), 2 * _LONGEST_SHARED)
+    n_shared = 0
+    while n_shared < longest and before[n_shared : n_shared + 2] == after[n_shared : n_shared + 2]:
+        n_shared += 2
+    return n_shared // 2
+
+
+def model_file(
+    vectorizer: Any, classifier: Any, model: StoredModel, stop_words: list[str]
+) -> bytes:
+    """Return the file of a fitted ContextVectorizer and of the classifier of its bags."""
+    terms = sorted_terms(vectorizer.vocabulary_)
+    ngrams = sorted_terms(vectorizer.character_vocabulary_)
+    # The columns of character n-grams follow those of the vocabulary.
+    tokens = np.append(terms.tokens, len(terms.tokens) + ngrams.tokens)
+    arrays = {
+        "sharedOfTerms": StoredNumbers(terms.shared),
+        "sharedOfCharacters": StoredNumbers(ngrams.shared),
+        "startScores": StoredNumbers(vectorizer.start_scores_.ravel().astype("<f8")),
+        "endScores": StoredNumbers(vectorizer.end_scores_.ravel().astype("<f8")),
+        "previousScores": StoredNumbers(vectorizer.previous_word_scores_.astype("<f8")),
+        "scores": model.scores._replace(stored=model.scores.stored[tokens]),
+    }
+    for number, column in enumerate(model.values):
+        arrays[f"values{number}"] = column._replace(stored=column.stored[tokens])
+    header = _header(vectorizer, classifier, model.fitted, stop_words)
+    header["terms"] = terms.rest
+    header["characterNgrams"] = ngrams.rest
+    # 1) the arrays, and what the header says of them
+    parts = []
+    header["arrays"] = []
+    for name, numbers in arrays.items():
+        stored = numbers.stored
+        says = {"name": name, "type": stored.dtype.name, "length": len(stored)}
+        header["arrays"].append(says | {"shift": numbers.shift, "scale": numbers.scale})
+        parts.append(_padded(stored.tobytes()))
+    # 2) the header; a half of a surrogate pair is escaped, as in JSON
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    encoded = text.encode("utf-8", "backslashreplace")
+    start = _padded(struct.pack("<I", len(encoded)) + encoded)
+    return gzip.compress(b"".join([start, *parts]), _LEVEL, mtime=0)
+
+
+def _padded(content: bytes) -> bytes:
+    """Return bytes with zeros up to the next multiple of 8."""
+    return content + bytes(-len(content) % 8)
+
+
+def _header(
+    vectorizer: Any, classifier: Any, fitted: FittedAttention, stop_words: list[str]
+) -> dict[str, Any]:
+    """Return what is no array: how texts are read, and the few numbers of the model."""
+    classes = classifier.classes_.tolist()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "classes": classes,
+        "labels": list(map(label_text, classes)),
+        "severalLabels": bool(classifier.multilabel_),
+        "lowercase": bool(vectorizer.lowercase),
+        "stopWords": stop_words,
+        "ngramRange": list(map(int, vectorizer.ngram_range)),
+        "characters": list(map(int, vectorizer.characters)) if vectorizer.characters else None,
+        "characterWeight": float(vectorizer.character_weight),
+        "block": BLOCK,
+        "longestSpelled": LONGEST_SPELLED,
+        "gatePower": GATE_POWER,
+        "largestGateScore": MAX_SCORE,
+        "previousWords": vectorizer.previous_words_.tolist(),
+        "clsWeight": float(fitted.cls_weight),
+        "clsScore": float(fitted.cls_score),
+        "intercept": fitted.intercept.tolist(),
+        "unicode": unicode_tables(),
+    }

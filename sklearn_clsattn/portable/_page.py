@@ -1,0 +1,166 @@
+"""A page that classifies and explains texts in a browser, and the same as a JavaScript module."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from .._base import fitted_attention
+from .._types import Array
+from .._writing import label_text, visible, written_whole
+from ..text._context_vectorizer import ContextVectorizer, bags_of, stop_words_of
+from ..training.forward import FittedAttention, probabilities
+from ._model_file import StoredModel, model_file
+
+LARGEST_CHANGE = 0.001  # of a probability by numbers of 16 bits
+_MAX_CLASSES_NAMED = 20
+
+_WEB = files(__package__) / "web"
+_SHARED = files("sklearn_clsattn") / "styles"
+_STYLE = [_SHARED / "palette.css", _SHARED / "explanation.css", _WEB / "page.css"]
+# The modules of the scorer, and those of a page, in an order in which each knows those before it.
+SCORER = [
+    "unicode",
+    "texts",
+    "model_file",
+    "terms",
+    "model",
+    "edited_text",
+    "word_search",
+    "explanation",
+    "scorer",
+]
+PAGE = [*SCORER, *["formatting", "view", "table", "worker", "page", "start"]]
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
+_MODULE = "// {name}.js\nconst {name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
+_EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MULTILINE)
+
+
+def page(
+    vectorizer: Any,
+    classifier: Any,
+    *,
+    title: str,
+    examples: Iterable[str],
+    about: Mapping[str, str],
+    texts: Iterable[str],
+) -> str:
+    """Return the page of a fitted ContextVectorizer and of the classifier of its bags."""
+    stored, change = _stored(vectorizer, classifier, list(texts))
+    content = model_file(vectorizer, classifier, stored, _stop_words(vectorizer))
+    data = {
+        "examples": list(examples),
+        "about": {**about, **_facts(vectorizer, classifier, change)},
+    }
+    parts = {
+        "TITLE": html.escape(visible(title)),
+        "STYLE": "".join(path.read_text("utf-8") for path in _STYLE),
+        "SCRIPT": bundle(PAGE),
+        # No element can be closed in the data, whatever texts it has.
+        "DATA": json.dumps(data, ensure_ascii=True).replace("<", "\\u003c"),
+        "MODEL": base64.b64encode(content).decode(),
+    }
+    for name in ("STYLE", "SCRIPT"):
+        digest = hashlib.sha256(parts[name].encode()).digest()
+        parts[f"{name}_HASH"] = base64.b64encode(digest).decode()
+    template = (_WEB / "page.html").read_text("utf-8")
+    return re.sub(r"%([A-Z_]+)%", lambda match: parts[match[1]], template)
+
+
+def write_javascript(
+    vectorizer: Any, classifier: Any, folder: Path, *, texts: Iterable[str]
+) -> None:
+    """Write ``scorer.js`` with its types, and the model's file, ``model.clsattn``."""
+    stored, _ = _stored(vectorizer, classifier, list(texts))
+    content = model_file(vectorizer, classifier, stored, _stop_words(vectorizer))
+    script = bundle(SCORER) + "\nexport const { load, Scorer } = scorer;\n"
+    folder.mkdir(exist_ok=True)
+    for name, text in (
+        ("scorer.js", script),
+        ("scorer.d.ts", (_WEB / "types.d.ts").read_text("utf-8")),
+    ):
+        with written_whole(folder / name, text=True) as file:
+            file.write(text)
+    with written_whole(folder / "model.clsattn", text=False) as file:
+        file.write(content)
+
+
+def bundle(names: Iterable[str]) -> str:
+    """Return modules as one script, in which each is a function that returns what it exports."""
+    scripts = []
+    for name in names:
+        source = (_WEB / f"{name}.js").read_text("utf-8")
+        exported = ", ".join(_EXPORT.findall(source))
+        body = _IMPORT.sub(r"const \1 = \2;\n", source)
+        body = re.sub(r"^export ", "", body, flags=re.MULTILINE)
+        scripts.append(_MODULE.format(name=name, body=body, exported=exported))
+    return "\n".join(scripts)
+
+
+def _stored(
+    vectorizer: ContextVectorizer, classifier: Any, texts: list[str]
+) -> tuple[StoredModel, float | None]:
+    """Return a model in 16 bits if that changes no probability of the texts much, else in 32.
+
+    Also return the largest change by 16 bits; None in 32.
+    """
+    fitted = fitted_attention(classifier)
+    if texts:
+        half = StoredModel.from_fitted(fitted, half=True)
+        bags = bags_of(vectorizer, texts)
+        before = _probabilities(fitted, bags, classifier)
+        change = float(np.abs(_probabilities(half.fitted, bags, classifier) - before).max())
+        if change <= LARGEST_CHANGE:
+            return half, change
+    return StoredModel.from_fitted(fitted, half=False), None
+
+
+def _probabilities(fitted: FittedAttention, bags: Any, classifier: Any) -> Array:
+    """Return the probabilities of classes, or of labels, (n_documents, n_classes)."""
+    outputs = fitted.outputs(bags)
+    return np.asarray(expit(outputs)) if classifier.multilabel_ else probabilities(outputs)
+
+
+def _stop_words(vectorizer: Any) -> list[str]:
+    """Return the stop words as tokens; raise ValueError for patterns and other tokenizers."""
+    if vectorizer.tokenizer is not None:
+        raise ValueError("A page reads texts with the default tokens: fit without a tokenizer.")
+    words = []
+    for word in stop_words_of(vectorizer):
+        if not isinstance(word, str):
+            raise ValueError(
+                f"A page has stop words, but no patterns of them, got {word.pattern!r}: name the "
+                "words."
+            )
+        words.append(word)
+    return words
+
+
+def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, str]:
+    """Return what the page says of every model."""
+    labels = list(map(label_text, classifier.classes_.tolist()))
+    named = ", ".join(labels[:_MAX_CLASSES_NAMED])
+    more = len(labels) - _MAX_CLASSES_NAMED
+    n_terms = len(vectorizer.vocabulary_)
+    n_characters = len(vectorizer.character_vocabulary_)
+    precision = "32 bits a number: probabilities are those of Python within 0.000001"
+    if change is not None:
+        precision = (
+            f"16 bits a number: no probability of the texts tried differs by more than {change:.1g}"
+        )
+    return {
+        f"{len(labels)} {'labels' if classifier.multilabel_ else 'classes'}": named
+        + (f" and {more} more" if more > 0 else ""),
+        "It knows": f"{n_terms:,} words and word pairs, and {n_characters:,} parts of words",
+        "Precision": precision,
+    }

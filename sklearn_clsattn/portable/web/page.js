@@ -1,0 +1,582 @@
+// The page: a text box, what the model makes of the text, and tables.
+
+import { aligned, percent, tokenText, visible, weightColumn } from "./formatting.js";
+import { load } from "./scorer.js";
+import { listed, View } from "./view.js";
+
+/** @typedef {import("./explanation.js").Deletion} Deletion */
+/** @typedef {import("./explanation.js").Explanation} Explanation */
+/** @typedef {import("./scorer.js").Scorer} Scorer */
+/** @typedef {import("./texts.js").Span} Span */
+/** @typedef {import("./view.js").Segment} Segment */
+/** @typedef {import("./view.js").Side} Side */
+
+/**
+ * What the caller says of the model.
+ * @typedef {object} PageData
+ * @property {string[]} examples
+ * @property {Record<string, string>} about
+ */
+
+const LONGEST_SHOWN = 50_000; // characters of a text that is shaded
+const LONGEST_SEARCHED = 2_000; // words; in longer ones a search takes seconds
+const PAUSE = 250; // milliseconds after typing, before what takes long
+const EXAMPLE_LENGTH = 60; // characters
+
+/**
+ * Return the element with an identifier.
+ * @param {string} id
+ * @returns {any}
+ */
+function element(id) {
+  return document.getElementById(id);
+}
+
+/**
+ * Return a new element with children.
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ * @param {(Node | string)[]} children
+ * @returns {HTMLElement}
+ */
+function create(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** The worker, which is asked questions. */
+class Helper {
+  /** @param {Uint8Array} file of the model */
+  constructor(file) {
+    this.file = file;
+    /** @type {Worker | null} */
+    this.worker = null;
+    /** @type {Map<number, {resolve: (answer: any) => void, reject: (error: Error) => void}>} */
+    this.waiting = new Map();
+    this.nAsked = 0;
+    /** @type {(share: number) => void} */
+    this.onProgress = () => {};
+  }
+
+  /** Start the worker, which runs the page's script and reads the model. */
+  #start() {
+    const source = new Blob([element("script").textContent], { type: "text/javascript" });
+    const worker = new Worker(URL.createObjectURL(source));
+    worker.onmessage = ({ data }) => {
+      if (data.progress !== undefined) {
+        this.onProgress(data.progress);
+        return;
+      }
+      const asked = this.waiting.get(data.id);
+      this.waiting.delete(data.id);
+      if (data.error === undefined) asked?.resolve(data.answer);
+      else asked?.reject(new Error(data.error));
+    };
+    worker.onerror = () => {
+      for (const { reject } of this.waiting.values()) reject(new Error("The worker has failed."));
+      this.waiting.clear();
+    };
+    this.worker = worker;
+    void this.ask("load", { file: this.file });
+    return worker;
+  }
+
+  /**
+   * Return the worker's answer to a question.
+   * @param {string} question
+   * @param {object} details
+   * @returns {Promise<any>}
+   */
+  ask(question, details) {
+    const worker = this.worker ?? this.#start();
+    const id = this.nAsked++;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      worker.postMessage({ id, question, ...details });
+    });
+  }
+}
+
+/** The part of the page that is about one text. */
+class TextPart {
+  /**
+   * @param {Scorer} scorer
+   * @param {Helper} searches
+   */
+  constructor(scorer, searches) {
+    this.scorer = scorer;
+    this.searches = searches;
+    this.target = -1; // the class that is explained; -1 for the predicted one
+    /** @type {Span[]} */
+    this.struck = []; // in the order in which they were struck out
+    /** @type {Deletion | null} */
+    this.deletion = null;
+    /** @type {number | undefined} */
+    this.timer = undefined;
+    /** @type {HTMLElement[]} */
+    this.wordElements = [];
+    this.explanation = scorer.explain("");
+    this.view = new View(this.explanation);
+    element("text").addEventListener("input", () => {
+      this.target = -1;
+      this.show();
+    });
+    element("undo").addEventListener("click", () => this.strike(this.struck.slice(0, -1)));
+    element("restore").addEventListener("click", () => this.strike([]));
+    element("keep").addEventListener("click", () => {
+      element("text").value = this.explanation.without(inOrder(this.struck));
+      this.show();
+      element("text").focus();
+    });
+    element("strike").addEventListener("click", () => {
+      if (this.deletion) this.strike(this.deletion.spans);
+    });
+    const words = element("words");
+    for (const event of ["pointerover", "focusin"]) {
+      words.addEventListener(event, (/** @type {Event} */ { target }) => this.#describe(target));
+    }
+    words.addEventListener("click", (/** @type {Event} */ { target }) => this.#toggle(target));
+    words.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.#onKey(event));
+    this.show();
+  }
+
+  /** Show what the model makes of the text in the box. */
+  show() {
+    /** @type {string} */
+    const text = element("text").value;
+    this.explanation = this.scorer.explain(text);
+    this.view = new View(this.explanation, this.target);
+    this.struck = [];
+    this.#showPrediction();
+    this.#showReasons();
+    this.#showWords();
+    this.#showNumbers();
+    element("hint").hidden = element("words").hidden = element("word").hidden = !text;
+    // What takes longer waits until nothing is typed.
+    this.deletion = null;
+    element("strike").hidden = true;
+    element("deletion").textContent = "";
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.#search(), PAUSE);
+  }
+
+  /**
+   * Strike words out, and show the prediction for the text without them.
+   * @param {Span[]} spans
+   */
+  strike(spans) {
+    this.struck = spans;
+    const starts = new Set(spans.map(([start]) => start));
+    for (const word of this.wordElements) {
+      const segment = this.#segmentOf(word);
+      const isStruck = spans.some(([start, stop]) => start < segment.stop && segment.start < stop);
+      word.setAttribute("aria-pressed", String(isStruck || starts.has(segment.start)));
+    }
+    this.#showPrediction();
+  }
+
+  /** Show the prediction, for the text without the words that are struck out. */
+  #showPrediction() {
+    const { labels } = this.view;
+    const spans = inOrder(this.struck);
+    const { codes, probabilities: asItWas, predicted: before } = this.explanation;
+    let { probabilities, predicted } = this.explanation;
+    if (spans.length) {
+      const decisions = this.scorer.model.decisions(this.explanation.without(spans));
+      probabilities = this.scorer.model.probabilities(decisions);
+      predicted = this.scorer.model.predicted(decisions);
+    }
+    // 1) A sentence.
+    const names = predicted.map((number) => create("b", {}, create("bdi", {}, labels[number])));
+    const sentence = element("prediction");
+    sentence.replaceChildren(spans.length ? "without the struck words " : "", "predicted ");
+    if (!names.length) sentence.append(create("b", {}, "none of the labels"));
+    names.forEach((name, at) => sentence.append(at ? ", " : "", name));
+    if (!this.view.severalLabels) {
+      sentence.append(" with probability ", create("b", {}, percent(probabilities[predicted[0]])));
+    }
+    // 2) What was struck out, and the prediction before.
+    element("edited").hidden = !spans.length;
+    const struck = spans.map(([start, stop]) => String.fromCodePoint(...codes.slice(start, stop)));
+    const was = before
+      .map((number) => `${labels[number]} (${percent(asItWas[number])})`)
+      .join(", ");
+    const without = struck.length > 6 ? `${struck.length} words` : listed(struck);
+    element("edited").firstElementChild.textContent =
+      `Without ${without}. As it was: ${was || "none of the labels"}.`;
+    // 3) The classes.
+    const { shown, nMore } = this.view.classesToName(probabilities);
+    const items = shown.map((number) => this.#classItem(number, probabilities[number]));
+    if (nMore) items.push(create("li", { class: "soft" }, `and ${nMore} more classes`));
+    element("classes").replaceChildren(...items);
+  }
+
+  /**
+   * Return the item of a class, which can be chosen to be explained.
+   * @param {number} number
+   * @param {number} probability
+   * @returns {HTMLElement}
+   */
+  #classItem(number, probability) {
+    const bar = create("i", {});
+    bar.style.width = `${(100 * probability).toFixed(1)}%`;
+    const name = create("bdi", {}, this.view.labels[number]);
+    const isShown = number === this.view.k;
+    const button = create(
+      "button",
+      { type: "button", "aria-pressed": String(isShown), title: "Explain this class" },
+      create("span", {}, name, " ", create("span", {}, percent(probability))),
+      create("span", { class: "meter" }, bar),
+    );
+    button.addEventListener("click", () => {
+      this.target = number;
+      this.show();
+      /** @type {HTMLElement | null} */
+      const same = element("classes").querySelector("[aria-pressed=true]");
+      same?.focus();
+    });
+    return create("li", { class: isShown ? "shown" : "soft" }, button);
+  }
+
+  /** Show the sentence on the strongest words, and what the shades mean. */
+  #showReasons() {
+    const { view } = this;
+    const sentence = element("reasons");
+    sentence.replaceChildren();
+    view.reasons.forEach(({ sign, tokens, verb, label }, at) => {
+      tokens.forEach(({ name, contribution }, number) => {
+        const isLast = number === tokens.length - 1;
+        const letter = sign > 0 ? "p" : "n";
+        const shade = `t ${letter}${view.shade(contribution)}`;
+        const before = number === 0 ? "" : isLast ? " and " : ", ";
+        sentence.append(`${before}"`, create("bdi", { class: shade }, tokenText(name)), '"');
+      });
+      const end = at === view.reasons.length - 1 ? "." : "; ";
+      sentence.append(` ${verb} `, create("bdi", {}, label), end);
+    });
+    if (!view.tokens.length) {
+      sentence.append("The model knows none of its words: the decision is the intercept.");
+    }
+    const legend = element("legend");
+    legend.replaceChildren(
+      create("span", {}, ramp("p"), ` for ${view.targetName}`),
+      create("span", {}, ramp("n"), ` for ${view.otherName}`),
+      create("span", {}, "The last shade: the strongest word. Grey: unknown to the model."),
+    );
+    if (this.explanation.ignored.length) {
+      const ignored = create("span", {}, create("s", {}, "Struck"), ": ignored by this model.");
+      legend.append(ignored);
+    }
+    legend.hidden = !view.tokens.length;
+  }
+
+  /** Show the text, shaded word by word. */
+  #showWords() {
+    const { view } = this;
+    const box = element("words");
+    element("word").textContent = "";
+    if (this.explanation.codes.length > LONGEST_SHOWN) {
+      const longest = LONGEST_SHOWN.toLocaleString("en");
+      box.replaceChildren(`Texts of more than ${longest} characters are classified, not shown.`);
+      this.wordElements = [];
+      return;
+    }
+    const parts = view.segments.map((segment, at) => {
+      const text = visible(segment.text, true);
+      if (segment.isIgnored) return create("s", {}, text);
+      if (!segment.isWord) return text;
+      const shade = view.shade(segment.contribution);
+      const letter = segment.contribution > 0 ? "p" : "n";
+      const known = segment.tokens.length ? ` t${shade ? ` ${letter}${shade}` : ""}` : "";
+      const attributes = { role: "button", "aria-pressed": "false", tabindex: "-1" };
+      return create("span", { class: `w${known}`, ...attributes, "data-at": String(at) }, text);
+    });
+    box.replaceChildren(...parts);
+    this.wordElements = Array.from(box.querySelectorAll(".w"));
+    this.wordElements[0]?.setAttribute("tabindex", "0");
+  }
+
+  /** Show the decision as a sum, and the tokens of each side in a table. */
+  #showNumbers() {
+    const { view } = this;
+    const [end, start, plus, minus] = aligned([
+      view.end,
+      view.start,
+      view.plus.total,
+      view.minus.total,
+    ]);
+    const sum = create("p", { class: "sum" });
+    sum.append(create("span", {}, create("b", {}, end), ` ${view.decisionName} =`));
+    sum.append(create("span", {}, create("b", {}, start), " intercept"));
+    if (view.plus.total) {
+      sum.append(create("span", {}, create("b", {}, plus), ` for ${view.plus.label}`));
+    }
+    if (view.minus.total) {
+      sum.append(create("span", {}, create("b", {}, minus), ` for ${view.minus.label}`));
+    }
+    const box = element("numbers");
+    box.replaceChildren(sum);
+    const details = box.parentElement;
+    details.hidden = !view.tokens.length;
+    if (!view.listed.length) return;
+    const numbers = aligned(view.listed.map(({ contribution }) => contribution));
+    const weights = weightColumn(view.listed.map(({ weight }) => weight));
+    const lists = create("div", { class: "lists" });
+    for (const side of view.sides) {
+      const first = side.sign > 0 ? 0 : view.plus.tokens.length;
+      lists.append(this.#sideTable(side, numbers.slice(first), weights.slice(first)));
+    }
+    box.append(lists);
+    for (const remark of view.remarks()) {
+      box.append(create("p", { class: "soft small" }, remark));
+    }
+    const note =
+      "adds: the exact term of the decision for this text; without: the decision for the text " +
+      "without the words of that token, predicted again.";
+    box.append(create("p", { class: "soft small" }, note));
+  }
+
+  /**
+   * Return the table of one side.
+   * @param {Side} side
+   * @param {string[]} adds
+   * @param {string[]} weights
+   * @returns {HTMLElement}
+   */
+  #sideTable(side, adds, weights) {
+    const title = `For ${side.label}${side.tokens.length ? "" : ": no token"}`;
+    const table = create("table", side.sign < 0 ? { class: "minus" } : {});
+    table.append(create("caption", {}, title));
+    if (!side.tokens.length) return table;
+    const names = ["token", "adds", "attention", "weight", "without"];
+    const heads = names.map((name) => create("th", { scope: "col" }, name));
+    table.append(create("thead", {}, create("tr", {}, ...heads)));
+    const largest = this.view.listed.reduce(
+      (most, { contribution }) => Math.max(most, Math.abs(contribution)),
+      0,
+    );
+    const without = aligned(side.tokens.map((token) => this.view.decisionWithout(token)));
+    const rows = side.tokens.map(({ name, contribution, attention, isKnown }, at) => {
+      const size = create("span", { class: "size" });
+      size.style.width = `${((100 * Math.abs(contribution)) / largest).toFixed(1)}%`;
+      const head = create("th", { scope: "row" }, size, create("bdi", {}, tokenText(name)));
+      if (!isKnown)
+        head.append(" ", create("span", { class: "of" }, "unknown word, by its letters"));
+      const cells = [adds[at], percent(attention), weights[at], without[at]];
+      return create("tr", {}, head, ...cells.map((cell) => create("td", {}, cell)));
+    });
+    table.append(create("tbody", {}, ...rows));
+    return table;
+  }
+
+  /** Ask for the fewest words whose deletion changes the prediction, and show them. */
+  async #search() {
+    const { explanation, view } = this;
+    if (!explanation.tokens.length || explanation.words.length > LONGEST_SEARCHED) return;
+    element("deletion").textContent = "Looking for the fewest words that decide …";
+    const label = view.severalLabels ? view.k : -1;
+    const deletion = await this.searches.ask("fewestWords", { text: explanation.text, label });
+    if (this.explanation !== explanation) return; // something else was typed meanwhile
+    this.deletion = deletion;
+    element("deletion").textContent = view.statement(deletion);
+    element("strike").hidden = !deletion.words.length;
+  }
+
+  /**
+   * Return the segment of a word's element.
+   * @param {HTMLElement} word
+   * @returns {Segment}
+   */
+  #segmentOf(word) {
+    return this.view.segments[Number(word.dataset.at)];
+  }
+
+  /**
+   * Show what a word adds.
+   * @param {EventTarget | null} target
+   */
+  #describe(target) {
+    if (!(target instanceof HTMLElement) || !target.classList.contains("w")) return;
+    const segment = this.#segmentOf(target);
+    const lines = segment.tokens.length ? this.view.linesOf(segment) : ["unknown to the model"];
+    element("word").textContent = `“${tokenText(segment.text)}”\n${lines.join("\n")}`;
+  }
+
+  /**
+   * Strike a word out, or put it back.
+   * @param {EventTarget | null} target
+   */
+  #toggle(target) {
+    if (!(target instanceof HTMLElement) || !target.classList.contains("w")) return;
+    const { start, stop } = this.#segmentOf(target);
+    const others = this.struck.filter(([first, last]) => last <= start || stop <= first);
+    this.strike(others.length < this.struck.length ? others : [...others, [start, stop]]);
+    this.#moveTo(target);
+  }
+
+  /**
+   * Move among the words by arrows, and strike one out by Enter or the space bar.
+   * @param {KeyboardEvent} event
+   */
+  #onKey(event) {
+    const at = this.wordElements.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (at < 0) return;
+    const last = this.wordElements.length - 1;
+    /** @type {Record<string, number>} */
+    const places = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1 };
+    Object.assign(places, { Home: 0, End: last });
+    if (event.key === "Enter" || event.key === " ") this.#toggle(event.target);
+    else if (event.key in places) {
+      const place = Math.min(Math.max(places[event.key], 0), last);
+      this.#moveTo(this.wordElements[place]);
+    } else return;
+    event.preventDefault();
+  }
+
+  /**
+   * Move the focus to a word.
+   * @param {HTMLElement} word
+   */
+  #moveTo(word) {
+    for (const other of this.wordElements) other.setAttribute("tabindex", "-1");
+    word.setAttribute("tabindex", "0");
+    word.focus();
+  }
+}
+
+/** The part of the page that classifies tables. */
+class TablePart {
+  /** @param {Helper} helper */
+  constructor(helper) {
+    this.helper = helper;
+    this.name = "";
+    const page = /** @type {HTMLElement} */ (document.querySelector("main"));
+    element("file").addEventListener("change", () => this.#open(element("file").files[0]));
+    element("classify").addEventListener("click", () => this.#classify());
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      page.classList.add("dropping");
+    });
+    document.addEventListener("dragleave", () => page.classList.remove("dropping"));
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      page.classList.remove("dropping");
+      const file = event.dataTransfer?.files[0];
+      if (file) this.#open(file);
+    });
+    helper.onProgress = (share) => {
+      element("progress").value = share;
+    };
+  }
+
+  /**
+   * Read a table, and let its column of texts be chosen.
+   * @param {File | undefined} file
+   */
+  async #open(file) {
+    if (!file) return;
+    this.name = file.name;
+    element("tableoptions").hidden = true;
+    element("tablestate").textContent = `Reading ${file.name} …`;
+    try {
+      const { header, nRows } = await this.helper.ask("open", { file });
+      const options = header.map((/** @type {string} */ name, /** @type {number} */ at) =>
+        create("option", { value: String(at) }, visible(name)),
+      );
+      element("column").replaceChildren(...options);
+      const likely = header.findIndex((/** @type {string} */ name) => /text|message/i.test(name));
+      element("column").value = String(Math.max(likely, 0));
+      element("tableoptions").hidden = false;
+      element("tablestate").textContent = `${file.name}: ${nRows.toLocaleString("en")} rows.`;
+    } catch (error) {
+      element("tablestate").textContent = /** @type {Error} */ (error).message;
+    }
+    element("tablestate").scrollIntoView({ block: "nearest" });
+  }
+
+  /** Classify the texts of the table, and offer it with predictions. */
+  async #classify() {
+    const column = Number(element("column").value);
+    const withWords = element("withwords").checked;
+    element("classify").disabled = true;
+    element("progress").value = 0;
+    element("progress").hidden = false;
+    element("tablestate").textContent = "Classifying …";
+    try {
+      const result = await this.helper.ask("classify", { column, withWords });
+      const name = this.name.replace(/(\.[^.]*)?$/, "_classified$1");
+      const link = create("a", { download: name, href: URL.createObjectURL(result) }, name);
+      element("tablestate").replaceChildren("Done: save ", link, ".");
+    } catch (error) {
+      element("tablestate").textContent = /** @type {Error} */ (error).message;
+    }
+    element("progress").hidden = true;
+    element("classify").disabled = false;
+  }
+}
+
+/**
+ * Return spans in the order of the text.
+ * @param {Span[]} spans
+ * @returns {Span[]}
+ */
+function inOrder(spans) {
+  return [...spans].sort((one, other) => one[0] - other[0]);
+}
+
+/**
+ * Return the shades of a sign.
+ * @param {string} letter
+ * @returns {HTMLElement}
+ */
+function ramp(letter) {
+  const shades = [1, 2, 3, 4, 5].map((shade) => create("i", { class: `${letter}${shade}` }));
+  return create("span", { class: "ramp" }, ...shades);
+}
+
+/**
+ * Return the bytes of text in base 64.
+ * @param {string} text
+ * @returns {Uint8Array}
+ */
+function bytesOfBase64(text) {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = characters.charCodeAt(at);
+  return bytes;
+}
+
+/** Read the model, and show the page. */
+export async function startPage() {
+  try {
+    /** @type {PageData} */
+    const { examples, about } = JSON.parse(element("data").textContent);
+    const file = bytesOfBase64(element("model").textContent);
+    const scorer = await load(file);
+    const facts = [];
+    for (const [name, fact] of Object.entries(about)) {
+      facts.push(create("dt", {}, visible(name)), create("dd", {}, visible(fact)));
+    }
+    element("about").replaceChildren(...facts);
+    const buttons = examples.map((example) => {
+      const short =
+        example.length > EXAMPLE_LENGTH ? `${example.slice(0, EXAMPLE_LENGTH)}…` : example;
+      const button = create("button", { type: "button", dir: "auto" }, visible(short));
+      button.addEventListener("click", () => {
+        element("text").value = example;
+        element("text").dispatchEvent(new Event("input"));
+      });
+      return button;
+    });
+    element("examples").replaceChildren(...buttons);
+    element("text").value ||= examples[0] ?? "";
+    element("app").hidden = false;
+    element("state").hidden = true;
+    new TextPart(scorer, new Helper(file));
+    new TablePart(new Helper(file));
+  } catch (error) {
+    element("state").textContent = /** @type {Error} */ (error).message;
+  }
+}
