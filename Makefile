@@ -48,7 +48,7 @@ SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 REVIEWS_HERE = $(if $(IMDB),--reviews $(REVIEWS))
 
-.PHONY: help demo report test quick lint types tests coverage doctests test-oldest test-roundings bench defaults paper \
+.PHONY: help demo report test web quick lint types tests coverage doctests test-oldest test-roundings bench defaults paper \
 	figures docs dist clean
 
 help:
@@ -56,6 +56,7 @@ help:
 	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page of the model's measures, tokens and mistakes (OUT=report.html)"
 	@echo "   both take TEXT=column LABEL=column SEP=';' where DATA has other names of columns or another separator"
 	@echo "make test          lint, type check, then tests and doctests"
+	@echo "make web           what checks the script of pages (needs npm): make test then checks it as well"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
 	@echo "make coverage      lines and branches that the tests reach"
@@ -96,6 +97,12 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# Linter, formatter and type checker of JavaScript, for tests/test_javascript.py.
+web: tests/web/node_modules/.bin/tsc
+tests/web/node_modules/.bin/tsc: tests/web/package.json
+	cd tests/web && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	touch $@
 
 # One thread a worker: teams of threads that share cores wait for each other.
 tests: $(STAMP)

@@ -1,4 +1,4 @@
-"""The command line: ``sklearn-clsattn compare``, ``fit``, ``predict``, ``explain``, ``report``."""
+"""The command line: ``sklearn-clsattn`` with its six commands."""
 
 import os
 import sys

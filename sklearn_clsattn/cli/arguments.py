@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_explain(commands)
     _add_report(commands)
+    _add_page(commands)
     return parser
 
 
@@ -154,6 +155,27 @@ def _add_report(commands: Any) -> None:
     )
     _add_labelled_data(command)
     page = Path("report.html")
+    _add_output(command, "OUT", f"HTML file to write (default: {page})", default=page)
+
+
+def _add_page(commands: Any) -> None:
+    """Add the command that writes a page of a model."""
+    command = commands.add_parser(
+        "page",
+        help="write a saved model as a page that classifies and explains in any browser",
+        description="Write one HTML file that classifies texts and tables, and shows the reasons, "
+        f"offline. {_TRUST}",
+    )
+    _add_model(command)
+    command.add_argument("--title", help="title of the page", default="Text classifier")
+    command.add_argument(
+        "--examples",
+        help=f"texts {_FORMATS}, of which the page offers the first five to try",
+        type=Path,
+        metavar="FILE",
+    )
+    _add_columns(command)
+    page = Path("page.html")
     _add_output(command, "OUT", f"HTML file to write (default: {page})", default=page)
 
 

@@ -20,6 +20,7 @@ from ..inspection.important_tokens import important_tokens, token_importance
 from ..saving import load_model, save_model
 
 _N_TOKENS = 8  # of each class
+_N_EXAMPLES = 5
 _TEST_SHARE = 0.2
 
 
@@ -114,6 +115,17 @@ def run_report(arguments: Namespace) -> None:
     title = "Model report" if arguments.data is None else f"Model report: {arguments.data.name}"
     page = report(TextClassifier(), X_test, y_test, X_train=X_train, y_train=y_train, title=title)
     _write(arguments.output, page)
+
+
+def run_page(arguments: Namespace) -> None:
+    """Write a saved model as a page."""
+    _check_free(arguments)
+    model = load_model(arguments.model)
+    texts: list[str] = []
+    if arguments.examples is not None:
+        texts = _texts(_table(arguments, arguments.examples), arguments)
+    examples = texts[:_N_EXAMPLES]
+    model.to_page(arguments.output, title=arguments.title, examples=examples, texts=texts)
 
 
 def read_table(path: Path, sep: str | None = None, encoding: str = "utf-8") -> pd.DataFrame:

@@ -73,7 +73,11 @@ async function unpacked(file) {
   const stream = new Blob([/** @type {BlobPart} */ (file)])
     .stream()
     .pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  try {
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch {
+    throw new Error("This is no model that can be read: it is damaged.");
+  }
 }
 
 /**

@@ -21,7 +21,11 @@ import { listed, View } from "./view.js";
 const LONGEST_SHOWN = 50_000; // characters of a text that is shaded
 const LONGEST_SEARCHED = 2_000; // words; in longer ones a search takes seconds
 const PAUSE = 250; // milliseconds after typing, before what takes long
+const LONG = 20_000; // characters of a text that is read after the pause
 const EXAMPLE_LENGTH = 60; // characters
+const HINT =
+  "Point at a word to see what it adds. Choose it to strike it out: the text is predicted again " +
+  "without it.\nWith the keyboard: arrows, and Enter.";
 
 /**
  * Return the element with an identifier.
@@ -121,7 +125,9 @@ class TextPart {
     this.view = new View(this.explanation);
     element("text").addEventListener("input", () => {
       this.target = -1;
-      this.show();
+      clearTimeout(this.timer);
+      if (element("text").value.length <= LONG) this.show();
+      else this.timer = window.setTimeout(() => this.show(), PAUSE);
     });
     element("undo").addEventListener("click", () => this.strike(this.struck.slice(0, -1)));
     element("restore").addEventListener("click", () => this.strike([]));
@@ -153,7 +159,7 @@ class TextPart {
     this.#showReasons();
     this.#showWords();
     this.#showNumbers();
-    element("hint").hidden = element("words").hidden = element("word").hidden = !text;
+    element("word").hidden = !this.wordElements.length;
     // What takes longer waits until nothing is typed.
     this.deletion = null;
     element("strike").hidden = true;
@@ -191,7 +197,7 @@ class TextPart {
     // 1) A sentence.
     const names = predicted.map((number) => create("b", {}, create("bdi", {}, labels[number])));
     const sentence = element("prediction");
-    sentence.replaceChildren(spans.length ? "without the struck words " : "", "predicted ");
+    sentence.replaceChildren(spans.length ? "Without the struck words: predicted " : "Predicted ");
     if (!names.length) sentence.append(create("b", {}, "none of the labels"));
     names.forEach((name, at) => sentence.append(at ? ", " : "", name));
     if (!this.view.severalLabels) {
@@ -205,7 +211,7 @@ class TextPart {
       .join(", ");
     const without = struck.length > 6 ? `${struck.length} words` : listed(struck);
     element("edited").firstElementChild.textContent =
-      `Without ${without}. As it was: ${was || "none of the labels"}.`;
+      `Struck out: ${without}. With it all: ${was || "none of the labels"}.`;
     // 3) The classes.
     const { shown, nMore } = this.view.classesToName(probabilities);
     const items = shown.map((number) => this.#classItem(number, probabilities[number]));
@@ -276,7 +282,7 @@ class TextPart {
   #showWords() {
     const { view } = this;
     const box = element("words");
-    element("word").textContent = "";
+    element("word").textContent = HINT;
     if (this.explanation.codes.length > LONGEST_SHOWN) {
       const longest = LONGEST_SHOWN.toLocaleString("en");
       box.replaceChildren(`Texts of more than ${longest} characters are classified, not shown.`);
