@@ -4,7 +4,7 @@ The source folder is the repository, so that links between pages and measurement
 the site as in a checkout. The tutorial, a notebook without outputs, is executed and shown
 with them. Nothing is fetched while the site is built, and its pages load nothing from elsewhere:
 formulas are MathML, which browsers show without a script, and ``inventories.txt`` lists the names
-of other projects that pages link to. The explanation on the first page is of a model that is fitted
+of other projects that pages link to. The page within the first page is of a model that is fitted
 while the site is built.
 """
 
@@ -110,7 +110,9 @@ html_favicon = "_static/favicon.svg"
 html_baseurl = sklearn_clsattn._SITE + "/"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_extra"]
+LIVE = HERE.parent / "build" / "live"
+LIVE.mkdir(parents=True, exist_ok=True)
+html_extra_path = ["_extra", str(LIVE)]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -214,18 +216,16 @@ html_math_renderer = "mathml"
 MESSAGE = "The sofa is lovely, but a cushion was missing and nobody helped me."
 
 
-def write_explanation(app: Any) -> None:
-    """Write the explanation on the first page, of a model of the package's generated messages."""
+def write_page(app: Any) -> None:
+    """Write the page on the first page, of a model of the package's generated messages."""
     from sklearn_clsattn import TextClassifier
     from sklearn_clsattn.datasets import load_requests
-    from sklearn_clsattn.inspection import explain
 
     texts, moods = load_requests(target="mood", return_X_y=True)
     model = TextClassifier().fit(texts, moods)
-    page = explain(model, [MESSAGE]).to_html(top=4, fragment=True)
-    file = HERE.parent / "build" / "live" / "explanation.html"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8")
+    examples = [MESSAGE, "No problem at all, thank you!", *texts[:2]]
+    about = {"Trained on": "3,000 generated messages of customers"}
+    model.to_page(LIVE / "moods.html", title="Moods", examples=examples, about=about, texts=texts)
 
 
 def strip_examples(app: Any, doctree: Any) -> None:
@@ -241,5 +241,5 @@ def strip_examples(app: Any, doctree: Any) -> None:
 def setup(app: Any) -> None:
     """Tell Sphinx how formulas and examples are written."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
-    app.connect("builder-inited", write_explanation)
+    app.connect("builder-inited", write_page)
     app.connect("doctree-read", strip_examples)
