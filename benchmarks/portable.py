@@ -141,11 +141,11 @@ def measure(name: str, options: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(argv: list[str] | None = None) -> int:
     """Print the table of pages."""
     parser = pages.parser("portable", __doc__, "reviews", "explore")
     parser.add_argument("--rows", type=int, help="texts of each half, for a trial")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     sets = ["topic"]
     sets += ["banking77"] if options.explore else []
     sets += ["imdb"] if options.reviews else []
@@ -163,7 +163,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     command = "portable --reviews FOLDER --explore FOLDER"
     pages.publish(options.output, "Pages of models", command, notes, pages.table(header, rows))
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

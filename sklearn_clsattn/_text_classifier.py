@@ -417,9 +417,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             2025"}``. Of the training texts it has nothing but their words.
         texts : iterable of str, default=()
             Texts by which it is tried whether numbers of 16 bits are enough, with which the page is
-            about half as large. They are, if no probability of these texts changes by more than
-            0.001; the page says by how much. Without texts, numbers have 32 bits, and probabilities
-            are those of :meth:`predict_proba` within 0.000001.
+            a third smaller. They are, if no probability of these texts changes by more than 0.001;
+            the page says by how much. Without texts, numbers have 32 bits, and probabilities are
+            those of :meth:`predict_proba` within 0.000001.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A model that is served without PyTorch: ``serving.py save FOLDER``, then ``serving.py check FOLDER``.
+"""A model that is served without PyTorch: ``serving.py save FOLDER``, then ``check FOLDER``.
 
 The first command needs the whole package; the second one, elsewhere, what docs/exporting.md lists.
 """

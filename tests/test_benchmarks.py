@@ -1,6 +1,7 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
+import shutil
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -22,6 +23,7 @@ from benchmarks import (
     keywords,
     models,
     peers,
+    portable,
     problems,
     processes,
     rare,
@@ -53,6 +55,11 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "edited": (edited_reviews.main, [], ["both | TextClassifier(), groups"]),
     "trusted": (trusted_words.main, ["--sets", "mood", "--labels", "20"], ["mood | 20"]),
     "devices": (devices.main, ["--documents", "400"], ["400 | 2 | 1.0"]),
+    "portable": (
+        portable.main,
+        ["--rows", "30"],
+        ["topic, 4 classes | 32", "topic, 4 classes | 16"],
+    ),
     "rare": (rare.main, ["--draws", "1", "--starts", "1"], list(rare.classifiers())),
     "explanations": (
         bench_explanations.main,
@@ -79,7 +86,7 @@ def tiny(monkeypatch):
     """Few requests, one set, two values of C, and no processes, which take seconds to start."""
     monkeypatch.setattr(choose_c, "CS", (1.0, 3.0))
     monkeypatch.setattr("sklearn_clsattn.training.fit.SCALES", (1.0,))
-    for module in (problems, costs):
+    for module in (problems, costs, portable):
         monkeypatch.setattr(module, "load_requests", few_requests)
     for module in (accuracy_against, bench_threads, costs, peers):
         monkeypatch.setattr(module, "in_process", processes.call)
@@ -115,6 +122,8 @@ def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
         # The nightly workflow installs them: their dependencies are large.
         pytest.importorskip("lime", reason="pip install --group explain-bench")
         pytest.importorskip("shap", reason="pip install --group explain-bench")
+    if name == "portable" and shutil.which("node") is None:
+        pytest.skip("Node is not installed")
     main, arguments, rows = BENCHMARKS[name]
     page = tmp_path / "page.md"
     assert main([*arguments, "--output", str(page)]) == 0

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -23,6 +24,7 @@ from ..training.forward import FittedAttention, probabilities
 from ._model_file import StoredModel, model_file
 
 LARGEST_CHANGE = 0.001  # of a probability by numbers of 16 bits
+PRECISIONS = (6, 7, 8, 9, 10, 11)  # binary digits of these
 _MAX_CLASSES_NAMED = 20
 
 _WEB = files(__package__) / "web"
@@ -116,13 +118,15 @@ def _stored(
     """
     fitted = fitted_attention(classifier)
     if texts:
-        half = StoredModel.from_fitted(fitted, half=True)
         bags = bags_of(vectorizer, texts)
         before = _probabilities(fitted, bags, classifier)
-        change = float(np.abs(_probabilities(half.fitted, bags, classifier) - before).max())
-        if change <= LARGEST_CHANGE:
-            return half, change
-    return StoredModel.from_fitted(fitted, half=False), None
+        for precision in PRECISIONS:
+            stored = StoredModel.from_fitted(fitted, precision)
+            after = _probabilities(stored.fitted, bags, classifier)
+            change = float(np.abs(after - before).max())
+            if change <= LARGEST_CHANGE:
+                return stored, change
+    return StoredModel.from_fitted(fitted, precision=None), None
 
 
 def _probabilities(fitted: FittedAttention, bags: Any, classifier: Any) -> Array:
@@ -156,7 +160,8 @@ def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, 
     precision = "32 bits a number: probabilities are those of Python within 0.000001"
     if change is not None:
         precision = (
-            f"16 bits a number: no probability of the texts tried differs by more than {change:.1g}"
+            "16 bits a number: no probability of the texts tried differs by more than "
+            f"{math.ceil(10_000 * change) / 10_000:.4f}"
         )
     return {
         f"{len(labels)} {'labels' if classifier.multilabel_ else 'classes'}": named

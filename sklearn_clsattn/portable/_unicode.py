@@ -15,7 +15,7 @@ from unicodedata import category, combining, decomposition, normalize
 import regex
 
 from ..text._graphemes import ALONE, LINK, MARK, STACKER
-from ..text._normalization import plain_form
+from ..text._normalization import plain_forms
 
 _EVERY_CHARACTER = "".join(map(chr, range(0x110000)))
 
@@ -75,14 +75,11 @@ def unicode_tables() -> dict[str, Any]:
     numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     runs = [[len(list(run)), numbers[kind]] for kind, run in groupby(kinds)]
     folded = {one: one.casefold() for one in _EVERY_CHARACTER if one.casefold() != one}
-    plain = {}
+    plain = plain_forms()
     decomposed = {}
     for character in _EVERY_CHARACTER:
-        replaced = plain_form(character)
         parts = decomposition(character)
-        if replaced != character:
-            plain[character] = replaced
-        elif parts and not parts.startswith("<"):
+        if parts and not parts.startswith("<") and character not in plain:
             decomposed[character] = "".join(chr(int(part, 16)) for part in parts.split())
     return {
         "properties": [*_PROPERTIES, "symbol", "attached"],

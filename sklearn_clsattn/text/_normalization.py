@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 from typing import Literal, NamedTuple
@@ -125,9 +126,15 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     return Aligned(result, np.repeat(starts, sizes), np.repeat(stops, sizes))
 
 
-def plain_form(character: str) -> str:
-    """Return the character, or those, that stand for a character in texts whose case counts."""
-    return _plain(character, "NFKC", False)
+def plain_forms() -> dict[str, str]:
+    """Return what characters become that change, in texts whose case counts, by code points."""
+    forms = {}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        if normalize("NFKD", character) != character or ord(character) in _PLAIN_SIGNS:
+            plain = _plain(character, "NFKC", False)
+            if plain != character:
+                forms[character] = plain
+    return forms
 
 
 def _visible(text: str) -> tuple[str, NDArray[np.intp]]:
