@@ -84,10 +84,9 @@ def in_chromium(page: Path, n_rows: int) -> tuple[float, float]:
         seconds = []
         for _ in range(5):
             tab = browser.new_page()
-            start = time.perf_counter()
             tab.goto(page.as_uri())
             tab.wait_for_selector("#app:not([hidden])")
-            seconds.append(time.perf_counter() - start)
+            seconds.append(tab.evaluate("performance.now()") / 1000)
         content = {"name": "table.csv", "mimeType": "text/csv", "buffer": table}
         tab.set_input_files("#file", files=[content])
         tab.wait_for_selector("#tableoptions:not([hidden])")

@@ -11,8 +11,7 @@ Terms are sorted by their UTF-16 code units. Of each, the array of `shared` numb
 units it begins with that the term before it has as well, 0 for every :data:`BLOCK`-th term; the
 rest of the terms stand one below the other in the header.
 
-Scores and values are 32-bit floats, or 16-bit floats with which ``number = shift + scale * float``,
-perhaps rounded to fewer binary digits, with which they are compressed better.
+Scores and values are 32-bit floats, or 16-bit floats with which ``number = shift + scale * float``.
 """
 
 from __future__ import annotations
@@ -67,23 +66,25 @@ class StoredModel:
     values: list[StoredNumbers]
 
     @classmethod
-    def from_fitted(cls, fitted: FittedAttention, precision: int | None) -> StoredModel:
-        """Return a model in 16 bits with a precision of so many binary digits; None: in 32 bits."""
-        scores = _stored(fitted.scores, float(np.median(fitted.scores)), precision)
-        values = [_stored(column, 0.0, precision) for column in fitted.values.T]
+    def from_fitted(cls, fitted: FittedAttention, *, half: bool) -> StoredModel:
+        """Return a model stored in 16 bits, if `half`, else in 32."""
+        store = _in_half if half else _in_single
+        scores = store(fitted.scores, float(np.median(fitted.scores)))
+        values = [store(column, 0.0) for column in fitted.values.T]
         columns = [column.read() for column in values]
         read = replace(fitted, scores=scores.read(), values=np.column_stack(columns))
         return cls(read, scores, values)
 
 
-def _stored(numbers: NDArray[Any], shift: float, precision: int | None) -> StoredNumbers:
-    """Return numbers in 32 bits, or in 16 bits after subtraction of a shift."""
-    if precision is None:
-        return StoredNumbers(numbers.astype("<f4"))
+def _in_single(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+    """Return numbers in 32 bits."""
+    return StoredNumbers(numbers.astype("<f4"))
+
+
+def _in_half(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+    """Return numbers in 16 bits, after subtraction of a shift."""
     scale = float(np.abs(numbers - shift).max(initial=0.0)) or 1.0
-    mantissas, exponents = np.frexp((numbers - shift) / scale)
-    rounded = np.ldexp(np.round(np.ldexp(mantissas, precision)), exponents - precision)
-    return StoredNumbers(rounded.astype("<f2"), shift, scale)
+    return StoredNumbers(((numbers - shift) / scale).astype("<f2"), shift, scale)
 
 
 class SortedTerms(NamedTuple):

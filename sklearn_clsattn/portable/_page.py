@@ -24,7 +24,6 @@ from ..training.forward import FittedAttention, probabilities
 from ._model_file import StoredModel, model_file
 
 LARGEST_CHANGE = 0.001  # of a probability by numbers of 16 bits
-PRECISIONS = (6, 7, 8, 9, 10, 11)  # binary digits of these
 _MAX_CLASSES_NAMED = 20
 
 _WEB = files(__package__) / "web"
@@ -118,15 +117,14 @@ def _stored(
     """
     fitted = fitted_attention(classifier)
     if texts:
+        half = StoredModel.from_fitted(fitted, half=True)
         bags = bags_of(vectorizer, texts)
         before = _probabilities(fitted, bags, classifier)
-        for precision in PRECISIONS:
-            stored = StoredModel.from_fitted(fitted, precision)
-            after = _probabilities(stored.fitted, bags, classifier)
-            change = float(np.abs(after - before).max())
-            if change <= LARGEST_CHANGE:
-                return stored, change
-    return StoredModel.from_fitted(fitted, precision=None), None
+        after = _probabilities(half.fitted, bags, classifier)
+        change = float(np.abs(after - before).max())
+        if change <= LARGEST_CHANGE:
+            return half, change
+    return StoredModel.from_fitted(fitted, half=False), None
 
 
 def _probabilities(fitted: FittedAttention, bags: Any, classifier: Any) -> Array:

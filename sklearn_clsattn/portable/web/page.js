@@ -117,6 +117,7 @@ class TextPart {
     this.struck = []; // in the order in which they were struck out
     /** @type {Deletion | null} */
     this.deletion = null;
+    this.isSearching = false;
     /** @type {number | undefined} */
     this.timer = undefined;
     /** @type {HTMLElement[]} */
@@ -144,6 +145,7 @@ class TextPart {
       words.addEventListener(event, (/** @type {Event} */ { target }) => this.#describe(target));
     }
     words.addEventListener("click", (/** @type {Event} */ { target }) => this.#toggle(target));
+    element("more").addEventListener("toggle", () => this.#showNumbers());
     words.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.#onKey(event));
     this.show();
   }
@@ -158,14 +160,17 @@ class TextPart {
     this.#showPrediction();
     this.#showReasons();
     this.#showWords();
-    this.#showNumbers();
     element("word").hidden = !this.wordElements.length;
+    element("more").hidden = !this.view.tokens.length;
     // What takes longer waits until nothing is typed.
     this.deletion = null;
     element("strike").hidden = true;
     element("deletion").textContent = "";
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.#search(), PAUSE);
+    this.timer = window.setTimeout(() => {
+      this.#showNumbers();
+      void this.#search();
+    }, PAUSE);
   }
 
   /**
@@ -304,9 +309,10 @@ class TextPart {
     this.wordElements[0]?.setAttribute("tabindex", "0");
   }
 
-  /** Show the decision as a sum, and the tokens of each side in a table. */
+  /** Show the decision as a sum, and the tokens of each side in a table, where they are seen. */
   #showNumbers() {
     const { view } = this;
+    if (!element("more").open) return;
     const [end, start, plus, minus] = aligned([
       view.end,
       view.start,
@@ -324,8 +330,6 @@ class TextPart {
     }
     const box = element("numbers");
     box.replaceChildren(sum);
-    const details = box.parentElement;
-    details.hidden = !view.tokens.length;
     if (!view.listed.length) return;
     const numbers = aligned(view.listed.map(({ contribution }) => contribution));
     const weights = weightColumn(view.listed.map(({ weight }) => weight));
@@ -380,14 +384,24 @@ class TextPart {
   /** Ask for the fewest words whose deletion changes the prediction, and show them. */
   async #search() {
     const { explanation, view } = this;
-    if (!explanation.tokens.length || explanation.words.length > LONGEST_SEARCHED) return;
+    const isLong = explanation.words.length > LONGEST_SEARCHED;
+    if (!explanation.tokens.length || isLong || this.isSearching) return;
     element("deletion").textContent = "Looking for the fewest words that decide …";
     const label = view.severalLabels ? view.k : -1;
-    const deletion = await this.searches.ask("fewestWords", { text: explanation.text, label });
-    if (this.explanation !== explanation) return; // something else was typed meanwhile
-    this.deletion = deletion;
-    element("deletion").textContent = view.statement(deletion);
-    element("strike").hidden = !deletion.words.length;
+    this.isSearching = true;
+    try {
+      const question = { text: explanation.text, label };
+      const deletion = await this.searches.ask("fewestWords", question);
+      if (this.explanation === explanation) {
+        this.deletion = deletion;
+        element("deletion").textContent = view.statement(deletion);
+        element("strike").hidden = !deletion.words.length;
+      }
+    } catch (error) {
+      element("deletion").textContent = /** @type {Error} */ (error).message;
+    }
+    this.isSearching = false;
+    if (this.explanation !== explanation) await this.#search(); // something else was typed
   }
 
   /**
