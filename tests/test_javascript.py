@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection import formatting as python_formatting
 from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.portable._model_file import BLOCK, sorted_terms
+from sklearn_clsattn.text import WordVectors
 from sklearn_clsattn.text._normalization import aligned, normalized
 from sklearn_clsattn.text._tokens import WORDS_AND_PUNCTUATION, is_spelled, tokenize
 
@@ -52,6 +54,7 @@ ODD = [
     "e\u0301 é a\u0323\u0301 a\u0301\u0323",
     "क्षि दे॒वः தமிழ் क्‍ष",
     "lone \ud800 half \udc00",
+    "good… 1½ 2 fun…",
     "_ __init__ a_b",
     "A" * 41 + " " + "b" * 39,
     "!!! ... ?!",
@@ -67,7 +70,8 @@ MODELS = {
     "pairs alone": ({"ngram_range": (2, 2), "class_weight": "balanced"}, TOPICS),
     "pairs and no characters": ({"ngram_range": (2, 3), "characters": None}, TOPICS),
     "short characters": ({"characters": (4, 7), "attention_C": 1.0}, TOPICS),
-    "stop words": ({"stop_words": ["the", "not", "?", "straße"]}, TOPICS),
+    "stop words": ({"stop_words": ["the", "not", "?", ".", "2", "straße"]}, TOPICS),
+    "level words": ({"characters": None, "context": False}, TOPICS),
     "trusted words": ({"trusted_words": {"billing": ["pay up", "zzz"]}}, TOPICS),
     "word vectors": ({}, TOPICS),
 }
@@ -231,7 +235,7 @@ def same_deletion(answer, found):
     assert_allclose(answer["probability"], found.probability, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["several classes", "two", "numbers", "stop words"])
+@pytest.mark.parametrize("name", ["several classes", "two", "stop words", "level words"])
 def test_the_fewest_words_are_those_of_python(folder, name):
     texts = [*REQUESTS[400:450], *ODD[:-1], " ".join(REQUESTS[450:458])]
     (answers,) = ask(folder, [{"ask": "fewestWords", "model": name, "texts": texts}])
@@ -251,7 +255,7 @@ def test_the_fewest_words_of_one_of_several_labels(folder):
         same_deletion(answer, found)
 
 
-@pytest.mark.parametrize("name", ["several classes", "two", "numbers", "several labels"])
+@pytest.mark.parametrize("name", ["several classes", "stop words", "numbers", "several labels"])
 def test_a_view_has_the_sentences_and_numbers_of_python(folder, name):
     model = fitted(name)
     target = model.classes_[0] if model.multilabel_ else None
@@ -305,6 +309,7 @@ def test_what_a_word_adds_is_said_as_in_python(folder):
 
 NUMBERS = np.random.default_rng(0)
 SIZES = [
+    1005.0, 7665.0, 4985.0, 39650.0,
     0.0, 0.125, 0.375, 0.5, 1.5, 2.5, 0.0995, 0.00095, 999.5, 0.0625, 0.1875, 1e-5, 12345.678, 1.0,
     *(10.0 ** NUMBERS.uniform(-8, 7, 400)).tolist(),
     *(NUMBERS.integers(0, 5000, 200) / 1000).tolist(),
@@ -378,6 +383,14 @@ def test_tables_that_cannot_be_read(folder, text, says):
     assert says in answer["error"]
 
 
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_lines_end_as_on_any_system(folder, end):
+    text = end.join(["text", '""', "", "good", '"a"" b"', '"two', 'lines"', ""])
+    (answer,) = ask(folder, [{"ask": "table", "text": text}])
+    assert answer["rows"] == [[""], ["good"], ['a" b'], [f"two{end}lines"]]
+    assert answer["written"][0] == '""\r\n'
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
 def test_the_end_of_a_table(folder, end):
     (answer,) = ask(folder, [{"ask": "table", "text": f"text,n\r\na,1\nb,{end}"}])
@@ -408,6 +421,20 @@ def set_nan(header, arrays):
         place += size + -size % 8
 
 
+HEADER = {  # what is no valid value of it
+    "block": 0, "clsWeight": -1, "characterWeight": None, "gatePower": "1", "characters": [5, 2],
+    "ngramRange": [0, 1], "classes": None, "labels": [1, 2], "stopWords": None, "terms": 3,
+    "unicode": {"kinds": []}, "arrays": None, "severalLabels": 0, "clsScore": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADER)
+def test_headers_that_are_not_valid(folder, name):
+    changed(folder, f"bad {name}", lambda header, arrays: header.update({name: HEADER[name]}))
+    (answer,) = ask(folder, [{"ask": "load", "model": f"bad {name}"}])
+    assert answer == f"Error: This is no model that can be read: its {name} is not valid."
+
+
 DAMAGES = {
     "another version": (lambda header, arrays: header.update(version=2), "version 2, expected 1"),
     "another format": (lambda header, arrays: header.update(format="x"), "another format"),
@@ -434,10 +461,61 @@ def test_damaged_files_are_refused(folder, name):
     assert says in answer
 
 
-def test_a_file_that_is_none(folder):
-    (folder / "none.clsattn").write_bytes(gzip.compress(b"no"))
+@pytest.mark.parametrize("content", [b"no", b"\x05\0\0\0{}}}}", b"\x02\0\0\0[]"])
+def test_headers_that_are_none(folder, content):
+    (folder / "none.clsattn").write_bytes(gzip.compress(content))
     (answer,) = ask(folder, [{"ask": "load", "model": "none"}])
-    assert "cut off" in answer
+    assert "This is no model that can be read" in answer
+
+
+LABELS_OF_ALL_KINDS = {
+    "integers": (np.array([2**53 + 1, 2**53]), ["9007199254740993", 2**53]),
+    "dates": (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), ["2020-01-01", "2021-01-01"]),
+    "truths": (np.array([True, False]), [True, False]),
+    "floats": (np.array([2.0, 1.0]), [2, 1]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS_OF_ALL_KINDS)
+def test_labels_of_all_kinds(tmp_path, name):
+    labels, expected = LABELS_OF_ALL_KINDS[name]
+    save(TextClassifier().fit(["good fun", "bad film"], labels), tmp_path, "model")
+    texts = ["good fun", "bad film"]
+    (answers,) = ask(tmp_path, [{"ask": "predict", "model": "model", "texts": texts}])
+    assert [answer["label"] for answer in answers] == expected
+
+
+def test_long_labels_of_several_are_named_as_in_python(tmp_path):
+    names = ["x" * 58, "\n"]
+    labels = pd.DataFrame([[1, 0], [0, 1], [1, 1]], columns=names)
+    texts = ["good fun", "bad film", "good bad"]
+    model = TextClassifier().fit(texts, labels)
+    save(model, tmp_path, "model")
+    for number, name in enumerate(model.classes_.tolist()):
+        question = {"ask": "view", "model": "model", "texts": ["good"], "target": number}
+        ((answer,),) = ask(tmp_path, [question])
+        (view,) = views(explain(model, ["good"], target=name), None, 8)
+        assert [f"for {side['label']}" for side in answer["sides"]] == [
+            side.label for side in view.sides
+        ]
+
+
+def test_values_beyond_thirty_two_bits(tmp_path):
+    model = TextClassifier().fit(["good fun", "bad film"], ["pos", "neg"])
+    model.classifier_.token_values_ = 1e45 * model.classifier_.token_values_
+    save(model, tmp_path, "model")
+    (answers,) = ask(tmp_path, [{"ask": "predict", "model": "model", "texts": ["good", "film"]}])
+    assert [answer["label"] for answer in answers] == model.predict(["good", "film"]).tolist()
+
+
+def test_vectors_of_what_is_no_token_are_left_out(tmp_path):
+    vectors = WordVectors.from_mapping({"good": [1, 0], "bad": [0, 1], "a\nb": [1, 1]})
+    texts = ["good fun", "bad film"]
+    model = TextClassifier(word_vectors=vectors).fit(texts, ["pos", "neg"])
+    save(model, tmp_path, "model")
+    (answers,) = ask(tmp_path, [{"ask": "predict", "model": "model", "texts": texts}])
+    probabilities = [answer["probabilities"] for answer in answers]
+    assert_allclose(probabilities, model.predict_proba(texts), atol=1e-6)
 
 
 def test_sixteen_bits_change_no_more_than_is_said(folder):

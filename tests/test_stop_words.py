@@ -13,6 +13,7 @@ from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.edited_text import delete_spans
+from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer
 from sklearn_clsattn.text._normalization import normalized
@@ -135,3 +136,10 @@ def test_they_are_saved_and_searched(tmp_path):
 def test_what_is_refused(words, error, message):
     with pytest.raises(error, match=message):
         ContextVectorizer(stop_words=words).fit(TRAIN, TOPICS[:300])
+
+
+@pytest.mark.parametrize("text", ["good\u2026 fun", "good\x85fun", "\u2026"])
+def test_a_character_that_is_several_stop_words_is_shown_once(text):
+    model = TextClassifier(stop_words=["."]).fit(["good fun", "bad film"], ["pos", "neg"])
+    (view,) = views(explain(model, [text]), None, 8)
+    assert "".join(segment.text for segment in view.segments) == text

@@ -290,6 +290,8 @@ def _between(located: LocatedText, start: int, stop: int) -> list[Segment]:
     segments = []
     ignored = located.ignored
     for first, last in ignored[bisect_left(ignored, (start, 0)) : bisect_left(ignored, (stop, 0))]:
+        if first < start:  # a character that is several ignored words
+            continue
         segments.append(Segment(located.text[start:first]))
         segments.append(Segment(located.text[first:last], is_ignored=True))
         start = last

@@ -24,6 +24,7 @@ WordSet = tuple[int, ...]
 Margins = Callable[[Sequence[WordSet]], Array]
 
 REACHED = 1e-9  # the least margin that is not rounding
+_DECIMALS = 6  # by which words are ranked: of words that are level, the first comes first
 _MAX_CHOICES = 2_000  # of more than one word, for trying all choices of a size
 _MAX_AT_ONCE = 250  # choices of several sizes that are tried at once
 _MAX_READ = 2_000_000  # words of the edited texts by which single words are ranked
@@ -92,8 +93,13 @@ def fewest_words(
         chosen = trials.best
     if chosen is None:
         return WordSearchResult(None, trials.n_tried)
-    order = sorted(chosen, key=lambda word: -trials.effects[word])
-    return WordSearchResult(tuple(order), trials.n_tried)
+    order = _ranked(trials.effects[list(chosen)]).tolist()
+    return WordSearchResult(tuple(chosen[at] for at in order), trials.n_tried)
+
+
+def _ranked(values: Array) -> NDArray[np.intp]:
+    """Return the places of values, the largest first."""
+    return np.argsort(-values.round(_DECIMALS), kind="stable")
 
 
 def _exhaustive_search(trials: _Trials) -> WordSet | None:
@@ -126,8 +132,9 @@ def _exhaustive_search(trials: _Trials) -> WordSet | None:
         # 2) The smallest that reach the goal, and the best of these.
         reached = np.flatnonzero(margins > REACHED).tolist()
         if reached:
-            best = min(reached, key=lambda at: (len(choices[at]), -margins[at]))
-            return choices[best]
+            sizes = [len(choices[at]) for at in reached]
+            smallest = [at for at in reached if len(choices[at]) == min(sizes)]
+            return choices[smallest[_ranked(margins[smallest])[0]]]
     return None
 
 
@@ -140,14 +147,13 @@ def _greedy_search(trials: _Trials) -> WordSet | None:
     while margin <= REACHED and len(chosen) < n:
         # 1) The effects of the best candidates, now that others are chosen.
         others = np.setdiff1d(np.arange(n), chosen)
-        ranked = others[np.argsort(-effects[others], kind="stable")]
-        candidates = ranked[:_CANDIDATES].tolist()
+        candidates = others[_ranked(effects[others])][:_CANDIDATES].tolist()
         gains = effects[candidates]
         if chosen or not trials.n_tried:
             gains = trials.margins([(*chosen, word) for word in candidates]) - margin
             effects[candidates] = gains
         useful = []
-        for at in np.argsort(-gains, kind="stable").tolist():
+        for at in _ranked(gains).tolist():
             if gains[at] > 0:
                 useful.append(candidates[at])
         if not useful:
@@ -167,7 +173,7 @@ def _greedy_search(trials: _Trials) -> WordSet | None:
 def _shortest_prefix(trials: _Trials) -> WordSet | None:
     """Return the first words, by their effects, that reach the goal, None if none do."""
     n = trials.n_words
-    order = np.argsort(-trials.effects, kind="stable")
+    order = _ranked(trials.effects)
     ends = np.unique(np.geomspace(1, n, num=min(n, _CANDIDATES)).round().astype(int))
     prefixes: list[WordSet] = []
     for end in ends.tolist():
@@ -188,7 +194,7 @@ def _pruned(trials: _Trials, chosen: WordSet) -> tuple[WordSet, Array]:
         if not len(needless):
             return chosen, margins
         # 2) As many of the least needed words as can go together: 1, 2, 4, ...
-        order = needless[np.argsort(-margins[needless], kind="stable")]
+        order = needless[_ranked(margins[needless])]
         words = [chosen[at] for at in order.tolist()]
         pruned: list[WordSet] = []
         for power in range(len(words).bit_length()):
@@ -208,7 +214,7 @@ def _exchanged(trials: _Trials, chosen: WordSet, without: Array) -> WordSet:
         if len(chosen) <= max(2, trials.n_tried + 1):
             break
         others = np.setdiff1d(np.arange(trials.n_words), chosen)
-        others = others[np.argsort(-trials.effects[others], kind="stable")][:_CANDIDATES]
+        others = others[_ranked(trials.effects[others])][:_CANDIDATES]
         if not len(others):
             break
         # 1) What each word of the choice, and each other word, adds to its margin.
@@ -220,10 +226,10 @@ def _exchanged(trials: _Trials, chosen: WordSet, without: Array) -> WordSet:
         # 2) The most promising exchanges of two words, or one, for another.
         singles = []
         for at, loss in enumerate(losses):
-            singles.append((loss, (at,)))
+            singles.append((round(float(loss), _DECIMALS), (at,)))
         pairs = []
         for i, j in combinations(range(len(chosen)), 2):
-            pairs.append((losses[i] + losses[j], (i, j)))
+            pairs.append((round(float(losses[i] + losses[j]), _DECIMALS), (i, j)))
         smaller = _promising(chosen, pairs, others, gains)
         same_size = _promising(chosen, singles, others, gains)
         # 3) The best of them: a smaller choice, or one with a higher margin.
@@ -231,9 +237,9 @@ def _exchanged(trials: _Trials, chosen: WordSet, without: Array) -> WordSet:
         smaller_margins = margins[: len(smaller)]
         same_size_margins = margins[len(smaller) :]
         if smaller_margins.max(initial=0.0) > REACHED:
-            chosen = smaller[int(smaller_margins.argmax())]
+            chosen = smaller[int(_ranked(smaller_margins)[0])]
         elif same_size_margins.max(initial=0.0) > margin + REACHED:
-            chosen = same_size[int(same_size_margins.argmax())]
+            chosen = same_size[int(_ranked(same_size_margins)[0])]
         else:
             break
         chosen, without = _pruned(trials, chosen)
@@ -254,7 +260,7 @@ def _promising(
     ranked = sorted(losses)[:_SWAPS]
     least_losses = np.array([loss for loss, _ in ranked])
     promised = np.subtract.outer(gains, least_losses)  # (n_others, n_ranked)
-    best = np.argsort(-promised, axis=None, kind="stable")[:_SWAPS]
+    best = _ranked(promised.ravel())[:_SWAPS]
     choices: list[WordSet] = []
     for other, at in zip(*np.unravel_index(best, promised.shape), strict=True):
         _, places = ranked[at]

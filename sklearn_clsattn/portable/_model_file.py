@@ -37,6 +37,7 @@ FORMAT = "sklearn-clsattn"
 VERSION = 1
 BLOCK = 32  # terms of which the first is spelled out
 _LONGEST_SHARED = 255  # code units, as they are counted in a byte
+_LARGEST_INTEGER = 2**53  # that other languages tell from the next
 _LEVEL = 9  # of compression
 
 
@@ -77,8 +78,9 @@ class StoredModel:
 
 
 def _in_single(numbers: NDArray[Any], shift: float) -> StoredNumbers:
-    """Return numbers in 32 bits."""
-    return StoredNumbers(numbers.astype("<f4"))
+    """Return numbers in 32 bits, or in 64 if some are too large."""
+    largest = np.abs(numbers).max(initial=0.0)
+    return StoredNumbers(numbers.astype("<f4" if largest < np.finfo(np.float32).max else "<f8"))
 
 
 def _in_half(numbers: NDArray[Any], shift: float) -> StoredNumbers:
@@ -96,9 +98,9 @@ class SortedTerms(NamedTuple):
 
 
 def sorted_terms(vocabulary: Mapping[str, int]) -> SortedTerms:
-    """Return the terms of a vocabulary, sorted by code units."""
-    encoded = [(term.encode("utf-16-be", "surrogatepass"), term) for term in vocabulary]
-    encoded.sort()
+    """Return the terms of a vocabulary, sorted by code units; a new line is in no token."""
+    terms = [term for term in vocabulary if "\n" not in term]
+    encoded = sorted((term.encode("utf-16-be", "surrogatepass"), term) for term in terms)
     rest = []
     shared = np.zeros(len(encoded), dtype=np.uint8)
     before = b""
@@ -129,7 +131,7 @@ def model_file(
     terms = sorted_terms(vectorizer.vocabulary_)
     ngrams = sorted_terms(vectorizer.character_vocabulary_)
     # The columns of character n-grams follow those of the vocabulary.
-    tokens = np.append(terms.tokens, len(terms.tokens) + ngrams.tokens)
+    tokens = np.append(terms.tokens, len(vectorizer.vocabulary_) + ngrams.tokens)
     arrays = {
         "sharedOfTerms": StoredNumbers(terms.shared),
         "sharedOfCharacters": StoredNumbers(ngrams.shared),
@@ -171,8 +173,9 @@ def _header(
     return {
         "format": FORMAT,
         "version": VERSION,
-        "classes": classes,
+        "classes": list(map(_portable, classes)),
         "labels": list(map(label_text, classes)),
+        "notLabels": [label_text(f"not {label}") for label in classes],
         "severalLabels": bool(classifier.multilabel_),
         "lowercase": bool(vectorizer.lowercase),
         "stopWords": stop_words,
@@ -189,3 +192,9 @@ def _header(
         "intercept": fitted.intercept.tolist(),
         "unicode": unicode_tables(),
     }
+
+
+def _portable(label: Any) -> Any:
+    """Return a class as it is if other languages have it, too, else as text."""
+    is_exact = not isinstance(label, int) or abs(label) <= _LARGEST_INTEGER
+    return label if isinstance(label, str | int | float) and is_exact else label_text(label)

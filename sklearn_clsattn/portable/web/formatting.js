@@ -73,11 +73,13 @@ export function signed(number) {
  * @returns {string}
  */
 export function threeDigits(number) {
-  const [digits, power] = number.toExponential(2).split("e");
-  const exponent = Number(power);
-  if (exponent >= -4 && exponent < 3) return String(Number(fixed(number, 2 - exponent)));
-  const size = String(Math.abs(exponent)).padStart(2, "0");
-  return `${Number(digits)}e${exponent < 0 ? "-" : "+"}${size}`;
+  let [digits, power] = number.toExponential(2).split("e").map(Number);
+  // Of two that are as near, toExponential takes the larger, and Python the even one.
+  const below = Math.round(100 * digits) - 1;
+  if (below % 2 === 0 && (below + 0.5) * 10 ** (power - 2) === number) digits = below / 100;
+  if (power >= -4 && power < 3) return String(Number(fixed(number, 2 - power)));
+  const size = String(Math.abs(power)).padStart(2, "0");
+  return `${digits}e${power < 0 ? "-" : "+"}${size}`;
 }
 
 /**

@@ -11,6 +11,7 @@ const ALIGNMENT = 8; // bytes
  * @property {number} version
  * @property {(string | number | boolean)[]} classes
  * @property {string[]} labels the names of the classes
+ * @property {string[]} notLabels the names of having one of several labels not
  * @property {boolean} severalLabels
  * @property {boolean} lowercase
  * @property {string[]} stopWords
@@ -42,21 +43,19 @@ export async function readModelFile(file) {
   const bytes = await unpacked(file);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const size = bytes.length >= 4 ? view.getUint32(0, true) : 0;
-  check(bytes.length >= 4 + size, "it is cut off");
-  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(4, 4 + size));
-  /** @type {Header} */
-  const header = JSON.parse(text);
-  check(header.format === FORMAT, "it has another format");
-  check(header.version === VERSION, `it has version ${header.version}, expected ${VERSION}`);
+  check(size > 0 && bytes.length >= 4 + size, "it is cut off");
+  const header = readHeader(bytes.subarray(4, 4 + size));
   /** @type {Record<string, Numbers>} */
   const arrays = {};
   let start = padded(4 + size);
   for (const { name, type, length, shift, scale } of header.arrays) {
+    check(isCount(length) && Number.isFinite(shift) && scale > 0, "an array has no length");
     const array = readArray(view, start, type, length);
     if (shift !== 0 || scale !== 1) {
       array.forEach((number, at) => (array[at] = shift + scale * number));
     }
     check(array.every(Number.isFinite), `${name} has numbers that are not finite`);
+    check(name.startsWith("shared") === (type === "uint8"), `${name} has the type ${type}`);
     arrays[name] = array;
     start = padded(start + length * bytesOf(type));
   }
@@ -76,8 +75,77 @@ async function unpacked(file) {
   try {
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch {
-    throw new Error("This is no model that can be read: it is damaged.");
+    return refuse("it is damaged");
   }
+}
+
+/**
+ * Return the header in some bytes.
+ * @param {Uint8Array} bytes
+ * @returns {Header}
+ */
+function readHeader(bytes) {
+  /** @type {Header} */
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return refuse("it is damaged");
+  }
+  check(header?.format === FORMAT, "it has another format");
+  check(header.version === VERSION, `it has version ${header.version}, expected ${VERSION}`);
+  for (const [name, isValid] of Object.entries(VALID)) {
+    check(isValid(header[/** @type {keyof Header} */ (name)]), `its ${name} is not valid`);
+  }
+  return header;
+}
+
+const isCount = (/** @type {any} */ value) => Number.isInteger(value) && value >= 0;
+const isPositive = (/** @type {any} */ value) => Number.isFinite(value) && value > 0;
+const isText = (/** @type {any} */ value) => typeof value === "string";
+const isTruth = (/** @type {any} */ value) => typeof value === "boolean";
+const isRange = (/** @type {any} */ value) =>
+  Array.isArray(value) && value.every(isCount) && 0 < value[0] && value[0] <= value[1];
+const areTexts = (/** @type {any} */ value) => Array.isArray(value) && value.every(isText);
+
+/** @type {Record<string, (value: any) => boolean>} */
+const VALID = {
+  classes: (value) => Array.isArray(value) && value.length > 0,
+  labels: areTexts,
+  notLabels: areTexts,
+  severalLabels: isTruth,
+  lowercase: isTruth,
+  stopWords: areTexts,
+  ngramRange: isRange,
+  characters: (value) => value === null || isRange(value),
+  characterWeight: isPositive,
+  longestSpelled: isCount,
+  gatePower: isPositive,
+  largestGateScore: isPositive,
+  block: (value) => isCount(value) && value > 0,
+  previousWords: areTexts,
+  clsWeight: (value) => Number.isFinite(value) && value >= 0,
+  clsScore: Number.isFinite,
+  intercept: (value) => Array.isArray(value) && value.every(Number.isFinite),
+  terms: isText,
+  characterNgrams: isText,
+  unicode: isUnicode,
+  arrays: (value) => Array.isArray(value) && value.every((one) => isText(one?.name)),
+};
+
+/**
+ * Return whether tables of Unicode are complete.
+ * @param {import("./unicode.js").Tables} tables
+ * @returns {boolean}
+ */
+function isUnicode(tables) {
+  const maps = [tables?.folded, tables?.plain, tables?.decomposed];
+  const lists = [tables?.properties, tables?.clusterClasses, tables?.kinds, tables?.runs];
+  if (!lists.every(Array.isArray) || !isText(tables.notComposed)) return false;
+  if (!maps.every((map) => Array.isArray(map?.runs) && isText(map.become))) return false;
+  const areKinds = tables.runs.every((run) => isCount(run?.[0]) && run[1] in tables.kinds);
+  const nCharacters = tables.runs.reduce((sum, [length]) => sum + length, 0);
+  return areKinds && nCharacters === 0x110000 && tables.kinds.every((kind) => kind.every(isCount));
 }
 
 /**
@@ -128,7 +196,12 @@ function checkLengths(header, arrays) {
   const nOutputs = header.intercept.length;
   const isOfTwo = header.classes.length === 2 && !header.severalLabels;
   check(nOutputs === (isOfTwo ? 1 : header.classes.length), "it has too few intercepts");
-  check(header.labels.length === header.classes.length, "a class has no label");
+  const nClasses = header.classes.length;
+  const nNames = [header.labels.length, header.notLabels.length];
+  check(
+    nNames.every((n) => n === nClasses),
+    "a class has no label",
+  );
   const nOrders = header.ngramRange[1] - header.ngramRange[0] + 1;
   const nCells = (arrays.startScores?.length ?? 0) / nOrders;
   /** @type {Record<string, number>} */
@@ -141,7 +214,6 @@ function checkLengths(header, arrays) {
   check(nCells >= 1 && Number.isInteger(nCells), "positions have no scores");
   check(countLines(header.terms) === nTerms, "it has too few terms");
   check(countLines(header.characterNgrams) === nCharacters, "it has too few character n-grams");
-  check([...header.intercept, header.clsScore].every(Number.isFinite), "intercepts are not finite");
 }
 
 /**
@@ -183,5 +255,14 @@ function padded(place) {
  * @param {string} says
  */
 function check(condition, says) {
-  if (!condition) throw new Error(`This is no model that can be read: ${says}.`);
+  if (!condition) refuse(says);
+}
+
+/**
+ * Throw an error.
+ * @param {string} says
+ * @returns {never}
+ */
+function refuse(says) {
+  throw new Error(`This is no model that can be read: ${says}.`);
 }

@@ -21,7 +21,7 @@ import { listed, View } from "./view.js";
 const LONGEST_SHOWN = 50_000; // characters of a text that is shaded
 const LONGEST_SEARCHED = 2_000; // words; in longer ones a search takes seconds
 const PAUSE = 250; // milliseconds after typing, before what takes long
-const LONG = 20_000; // characters of a text that is read after the pause
+const LONG = 8_000; // characters of a text that is read after the pause
 const EXAMPLE_LENGTH = 60; // characters
 const HINT =
   "Point at a word to see what it adds. Choose it to strike it out: the text is predicted again " +

@@ -38,53 +38,56 @@ export function readTable(text) {
  * @returns {string}
  */
 function separatorOf(text) {
-  const [firstRow] = text.replace(/"[^"]*"/g, "").split(/\r?\n/, 1);
+  const [firstRow] = text.replace(/"[^"]*"/g, "").split(/[\r\n]/, 1);
   const counts = SEPARATORS.map((separator) => firstRow.split(separator).length);
   return SEPARATORS[counts.indexOf(Math.max(...counts))];
 }
 
 /**
- * Return the rows of delimited text, without empty ones.
+ * Return the rows of delimited text, without empty lines.
  * @param {string} text
  * @param {string} separator
  * @returns {string[][]}
  */
 function readRows(text, separator) {
+  const isEnd = (/** @type {number} */ at) =>
+    at >= text.length || text[at] === "\n" || text[at] === "\r";
   const rows = [];
-  /** @type {string[]} */
-  let row = [];
-  let at = 0;
-  while (at < text.length) {
-    // 1) A cell.
-    let cell = "";
-    if (text[at] === '"') {
-      let start = at + 1;
-      for (;;) {
-        const quote = text.indexOf('"', start);
-        if (quote < 0) throw new Error("A quotation mark of the table is not closed.");
-        cell += text.slice(start, quote);
-        at = quote + 1;
-        if (text[at] !== '"') break;
-        cell += '"'; // two stand for one
-        start = at + 1;
-      }
+  for (let at = 0; at < text.length; at++) {
+    if (isEnd(at)) continue; // an empty line
+    // 1) The cells of a row.
+    const row = [];
+    for (;;) {
+      const cell = readQuoted(text, at);
+      at = cell.stop;
+      while (!isEnd(at) && text[at] !== separator) at++;
+      row.push(cell.content + text.slice(cell.stop, at));
+      if (isEnd(at)) break;
+      at++;
     }
-    const start = at;
-    while (at < text.length && text[at] !== separator && text[at] !== "\n") at++;
-    const isLast = text[at] !== separator;
-    cell += text.slice(start, isLast && text[at - 1] === "\r" ? Math.max(at - 1, start) : at);
-    row.push(cell);
-    // 2) What comes after it.
-    at++;
-    if (isLast) {
-      if (row.length > 1 || row[0] !== "") rows.push(row);
-      row = [];
-    } else if (at === text.length) {
-      row.push("");
-    }
+    // 2) The row; what ends it is skipped.
+    rows.push(row);
   }
-  if (row.length) rows.push(row);
   return rows;
+}
+
+/**
+ * Return what is in quotes from a place on, where two quotes stand for one, and where it stops.
+ * @param {string} text
+ * @param {number} start
+ * @returns {{content: string, stop: number}}
+ */
+function readQuoted(text, start) {
+  if (text[start] !== '"') return { content: "", stop: start };
+  for (let stop = start + 1; ; stop++) {
+    stop = text.indexOf('"', stop);
+    if (stop < 0) throw new Error("A quotation mark of the table is not closed.");
+    if (text[stop + 1] !== '"') {
+      const content = text.slice(start + 1, stop).replaceAll('""', '"');
+      return { content, stop: stop + 1 };
+    }
+    stop++; // the second quote of a pair
+  }
 }
 
 /**
@@ -95,7 +98,8 @@ function readRows(text, separator) {
  */
 export function writeRow(row, separator) {
   const cells = row.map((cell) => {
-    const needsQuotes = cell.includes(separator) || /["\r\n]/.test(cell);
+    const isAlone = cell === "" && row.length === 1; // which would be an empty line
+    const needsQuotes = isAlone || cell.includes(separator) || /["\r\n]/.test(cell);
     return needsQuotes ? `"${cell.replaceAll('"', '""')}"` : cell;
   });
   return `${cells.join(separator)}\r\n`;

@@ -77,6 +77,7 @@ const MAX_CLASSES = 6; // to name
 const SMALLEST_SHOWN = 0.0005; // probability of a class to name beyond the first two
 const MAX_NAMED = 3; // deleted words in a sentence
 const MAX_DELETED = 12; // deleted words to list
+const NOISE = 1e-8; // contributions below are rounding
 const FAINT = 0.05; // least contribution, in log-odds, that the strongest shade stands for
 
 /** One text, explained for a class, perhaps against another. */
@@ -142,7 +143,7 @@ export class View {
    * @returns {Segment[]}
    */
   #cut() {
-    const { codes, ignored, tokens, words } = this.explanation;
+    const { codes, tokens, words } = this.explanation;
     // 1) What each word has of the tokens that it belongs to.
     const parts = words.map(([start, stop]) => ({
       start,
@@ -150,7 +151,6 @@ export class View {
       tokens: /** @type {Set<number>} */ (new Set()),
       contribution: 0,
       attention: 0,
-      isIgnored: false,
     }));
     tokens.forEach(({ occurrences, attention }, number) => {
       for (const { first, length, share } of occurrences) {
@@ -161,60 +161,55 @@ export class View {
         }
       }
     });
-    for (const [start, stop] of ignored) {
-      parts.push({
-        start,
-        stop,
-        tokens: new Set(),
-        contribution: 0,
-        attention: 0,
-        isIgnored: true,
-      });
-    }
-    parts.sort((one, other) => one.start - other.start);
     // 2) The segments; words that overlap, such as those of a ligature, are one.
     /** @type {Segment[]} */
     const segments = [];
     let end = 0;
-    const add = (/** @type {number} */ start, /** @type {number} */ stop) => {
-      const text = textOf(codes, start, stop);
-      const nothing = {
-        tokens: [],
-        contribution: 0,
-        attention: 0,
-        isWord: false,
-        isIgnored: false,
-      };
-      segments.push({ text, start, stop, ...nothing });
-    };
     for (const part of parts) {
       let { start, contribution, attention } = part;
+      segments.push(...this.#between(end, start));
       if (start < end) {
         const before = /** @type {Segment} */ (segments.pop());
         start = before.start;
         contribution += before.contribution;
         attention += before.attention;
         for (const number of before.tokens) part.tokens.add(number);
-      } else if (start > end) {
-        add(end, start);
       }
       end = Math.max(end, part.stop);
       const numbers = [...part.tokens].sort(
         (one, other) =>
           Math.abs(this.tokens[other].contribution) - Math.abs(this.tokens[one].contribution),
       );
-      segments.push({
-        text: textOf(codes, start, end),
-        start,
-        stop: end,
-        tokens: numbers,
-        contribution,
-        attention,
-        isWord: !part.isIgnored,
-        isIgnored: part.isIgnored,
-      });
+      const text = textOf(codes, start, end);
+      const rest = { tokens: numbers, contribution, attention, isWord: true, isIgnored: false };
+      segments.push({ text, start, stop: end, ...rest });
     }
-    if (end < codes.length) add(end, codes.length);
+    return [...segments, ...this.#between(end, codes.length)];
+  }
+
+  /**
+   * Return a part of the text without words as segments: those that are ignored, and the others.
+   * @param {number} start
+   * @param {number} stop
+   * @returns {Segment[]}
+   */
+  #between(start, stop) {
+    const { codes, ignored } = this.explanation;
+    /** @type {Segment[]} */
+    const segments = [];
+    const add = (/** @type {number} */ to, /** @type {boolean} */ isIgnored) => {
+      if (to <= start) return;
+      const text = textOf(codes, start, to);
+      const nothing = { tokens: [], contribution: 0, attention: 0, isWord: false };
+      segments.push({ text, start, stop: to, ...nothing, isIgnored });
+      start = to;
+    };
+    for (const [first, last] of ignored) {
+      if (first < start || first >= stop) continue;
+      add(first, false);
+      add(last, true);
+    }
+    add(stop, false);
     return segments;
   }
 
@@ -246,7 +241,7 @@ export class View {
   #strongest(sign) {
     const order = [...this.tokens].sort((one, other) => other.contribution - one.contribution);
     if (sign < 0) order.reverse();
-    return order.filter(({ contribution }) => sign * contribution > 0);
+    return order.filter(({ contribution }) => sign * contribution > NOISE);
   }
 
   /**
@@ -417,12 +412,12 @@ export class View {
  * @returns {ShownClasses}
  */
 function shownClasses({ decisions, probabilities, predicted, model }, target) {
-  const { classes, labels, severalLabels } = model.header;
+  const { classes, labels, notLabels, severalLabels } = model.header;
   const nameOf = (/** @type {number} */ number) =>
     typeof classes[number] === "string" ? labels[number] : `class ${labels[number]}`;
   if (severalLabels) {
     const k = target < 0 ? indexOfLargest(probabilities) : target;
-    const names = { targetName: labels[k], otherName: `not ${labels[k]}` };
+    const names = { targetName: labels[k], otherName: notLabels[k] };
     return { k, j: -1, ...names, otherIsPredicted: decisions[k] <= 0 };
   }
   const [winner] = predicted;

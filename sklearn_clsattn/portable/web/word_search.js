@@ -16,6 +16,7 @@
  */
 
 const REACHED = 1e-9; // the least margin that is not rounding
+const DECIMALS = 6; // by which words are ranked: of words that are level, the first comes first
 const MAX_CHOICES = 2_000; // of more than one word, for trying all choices of a size
 const MAX_AT_ONCE = 250; // choices of several sizes that are tried at once
 const MAX_READ = 2_000_000; // words of the edited texts by which single words are ranked
@@ -129,14 +130,10 @@ function exhaustiveSearch(trials) {
     }
     trials.nTried = size - 1;
     // 2) The smallest that reach the goal, and the best of these.
-    let best = -1;
-    margins.forEach((margin, at) => {
-      if (margin <= REACHED) return;
-      const isSmaller = best < 0 || choices[at].length < choices[best].length;
-      const isAsSmall = best >= 0 && choices[at].length === choices[best].length;
-      if (isSmaller || (isAsSmall && margin > margins[best])) best = at;
-    });
-    if (best >= 0) return choices[best];
+    const reached = [...margins.keys()].filter((at) => margins[at] > REACHED);
+    const smallest = Math.min(...reached.map((at) => choices[at].length));
+    const best = reached.filter((at) => choices[at].length === smallest);
+    if (best.length) return choices[ranked(best, margins)[0]];
   }
   return null;
 }
@@ -247,20 +244,23 @@ function exchanged(trials, { chosen, without }) {
     const gains = marginsOfLarger.map((after) => after - margin);
     const losses = without.map((after) => margin - after);
     // 2) The most promising exchanges of two words, or one, for another.
-    const singles = losses.map((loss, at) => ({ loss, places: [at] }));
+    const singles = losses.map((loss, at) => ({ loss: rounded(loss), places: [at] }));
     const pairs = combinations(present.length, 2).map((places) => ({
-      loss: losses[places[0]] + losses[places[1]],
+      loss: rounded(losses[places[0]] + losses[places[1]]),
       places,
     }));
     const smaller = promising(present, pairs, unchosen, gains);
     const sameSize = promising(present, singles, unchosen, gains);
     // 3) The best of them: a smaller choice, or one with a higher margin.
     const margins = trials.margins([...smaller, ...sameSize]);
-    const bestSmaller = largest(margins.slice(0, smaller.length));
-    const bestSameSize = largest(margins.slice(smaller.length));
-    if (bestSmaller.value > REACHED) chosen = smaller[bestSmaller.at];
-    else if (bestSameSize.value > margin + REACHED) chosen = sameSize[bestSameSize.at];
-    else break;
+    const choices = [...smaller, ...sameSize];
+    const places = [...choices.keys()];
+    const [bestSmaller] = ranked(places.slice(0, smaller.length), margins);
+    const [bestSameSize] = ranked(places.slice(smaller.length), margins);
+    if (Math.max(0, ...margins.slice(0, smaller.length)) > REACHED) chosen = choices[bestSmaller];
+    else if (Math.max(0, ...margins.slice(smaller.length)) > margin + REACHED) {
+      chosen = choices[bestSameSize];
+    } else break;
     ({ chosen, without } = pruned(trials, chosen));
   }
   return chosen;
@@ -281,7 +281,7 @@ function promising(chosen, losses, unchosen, gains) {
   const exchanges = unchosen.flatMap((word, at) =>
     least.map(({ loss, places }) => ({ promised: gains[at] - loss, word, places })),
   );
-  exchanges.sort((one, other) => other.promised - one.promised);
+  exchanges.sort((one, other) => rounded(other.promised) - rounded(one.promised));
   return exchanges.slice(0, SWAPS).map(({ word, places }) => {
     const kept = chosen.filter((_, at) => !places.includes(at));
     return [...kept, word];
@@ -306,7 +306,16 @@ function comparePlaces(one, other) {
  * @returns {number[]}
  */
 function ranked(words, effects) {
-  return [...words].sort((one, other) => effects[other] - effects[one]);
+  return [...words].sort((one, other) => rounded(effects[other]) - rounded(effects[one]));
+}
+
+/**
+ * Return a number without the decimals in which words that are level may differ.
+ * @param {number} number
+ * @returns {number}
+ */
+function rounded(number) {
+  return roundedHalfToEven(number * 10 ** DECIMALS) / 10 ** DECIMALS;
 }
 
 /**
@@ -318,19 +327,6 @@ function ranked(words, effects) {
 function others(nWords, chosen) {
   const isChosen = new Set(chosen);
   return [...Array(nWords).keys()].filter((word) => !isChosen.has(word));
-}
-
-/**
- * Return the largest of some numbers, at least 0, and its place.
- * @param {number[]} numbers
- * @returns {{value: number, at: number}}
- */
-function largest(numbers) {
-  let best = { value: 0, at: -1 };
-  numbers.forEach((value, at) => {
-    if (value > best.value) best = { value, at };
-  });
-  return best;
 }
 
 /**
