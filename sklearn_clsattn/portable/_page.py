@@ -155,11 +155,12 @@ def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, 
     more = len(labels) - _MAX_CLASSES_NAMED
     n_terms = len(vectorizer.vocabulary_)
     n_characters = len(vectorizer.character_vocabulary_)
-    precision = "32 bits a number: probabilities are those of Python within 0.000001"
+    precision = "that of Python: probabilities are the same within 0.000001"
     if change is not None:
+        points = math.ceil(10_000 * change) / 100
         precision = (
-            "16 bits a number: no probability of the texts tried differs by more than "
-            f"{math.ceil(10_000 * change) / 10_000:.4f}"
+            "rounded: probabilities of the texts that were tried differ by at most "
+            f"{points:.2f} percentage points from those of Python"
         )
     return {
         f"{len(labels)} {'labels' if classifier.multilabel_ else 'classes'}": named

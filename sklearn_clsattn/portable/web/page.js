@@ -2,6 +2,7 @@
 
 import { aligned, percent, tokenText, visible, weightColumn } from "./formatting.js";
 import { load } from "./scorer.js";
+import { textOf } from "./unicode.js";
 import { listed, View } from "./view.js";
 
 /** @typedef {import("./explanation.js").Deletion} Deletion */
@@ -23,9 +24,15 @@ const LONGEST_SEARCHED = 2_000; // words; in longer ones a search takes seconds
 const PAUSE = 250; // milliseconds after typing, before what takes long
 const LONG = 8_000; // characters of a text that is read after the pause
 const EXAMPLE_LENGTH = 60; // characters
+const MOST_NAMED = 6; // classes, and words that are struck out
 const HINT =
-  "Point at a word to see what it adds. Choose it to strike it out: the text is predicted again " +
-  "without it.\nWith the keyboard: arrows, and Enter.";
+  "Click or tap a word to strike it out, and again to put it back: the text is predicted without " +
+  "it.\nPoint at a word to see what it adds.\nWith the keyboard: arrows, and Enter.";
+const NOTE =
+  "The decision is the start value (the intercept, before any word) and what each token, a word or " +
+  "pair, adds: of two classes it is the logarithm of the odds. Attention: the token's share of the " +
+  "text. Weight: how often it occurs, and where. Without: the decision for the text without the " +
+  "words of the token, predicted again.";
 
 /**
  * Return the element with an identifier.
@@ -115,6 +122,8 @@ class TextPart {
     this.target = -1; // the class that is explained; -1 for the predicted one
     /** @type {Span[]} */
     this.struck = []; // in the order in which they were struck out
+    /** @type {Span[][]} */
+    this.before = []; // what was struck out before each change
     /** @type {Deletion | null} */
     this.deletion = null;
     this.isSearching = false;
@@ -130,8 +139,14 @@ class TextPart {
       if (element("text").value.length <= LONG) this.show();
       else this.timer = window.setTimeout(() => this.show(), PAUSE);
     });
-    element("undo").addEventListener("click", () => this.strike(this.struck.slice(0, -1)));
-    element("restore").addEventListener("click", () => this.strike([]));
+    element("undo").addEventListener("click", () => {
+      this.#showStruck(this.before.pop() ?? []);
+      if (!this.struck.length) this.#currentWord()?.focus();
+    });
+    element("restore").addEventListener("click", () => {
+      this.strike([]);
+      this.#currentWord()?.focus();
+    });
     element("keep").addEventListener("click", () => {
       element("text").value = this.explanation.without(inOrder(this.struck));
       this.show();
@@ -157,17 +172,20 @@ class TextPart {
     this.explanation = this.scorer.explain(text);
     this.view = new View(this.explanation, this.target);
     this.struck = [];
+    this.before = [];
+    this.deletion = null;
+    element("result").hidden = !text.trim();
     this.#showPrediction();
     this.#showReasons();
     this.#showWords();
     element("word").hidden = !this.wordElements.length;
     element("more").hidden = !this.view.tokens.length;
-    // What takes longer waits until nothing is typed.
-    this.deletion = null;
     element("strike").hidden = true;
     element("deletion").textContent = "";
+    // What takes longer waits until nothing is typed.
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
+      element("announced").textContent = element("prediction").textContent;
       this.#showNumbers();
       void this.#search();
     }, PAUSE);
@@ -178,14 +196,24 @@ class TextPart {
    * @param {Span[]} spans
    */
   strike(spans) {
+    this.before.push(this.struck);
+    this.#showStruck(spans);
+  }
+
+  /**
+   * Show some words struck out, and the prediction for the text without them.
+   * @param {Span[]} spans
+   */
+  #showStruck(spans) {
     this.struck = spans;
-    const starts = new Set(spans.map(([start]) => start));
     for (const word of this.wordElements) {
       const segment = this.#segmentOf(word);
       const isStruck = spans.some(([start, stop]) => start < segment.stop && segment.start < stop);
-      word.setAttribute("aria-pressed", String(isStruck || starts.has(segment.start)));
+      word.setAttribute("aria-pressed", String(isStruck));
     }
     this.#showPrediction();
+    element("strike").hidden = !this.deletion?.words.length || spans.length > 0;
+    element("announced").textContent = element("prediction").textContent;
   }
 
   /** Show the prediction, for the text without the words that are struck out. */
@@ -210,45 +238,55 @@ class TextPart {
     }
     // 2) What was struck out, and the prediction before.
     element("edited").hidden = !spans.length;
-    const struck = spans.map(([start, stop]) => String.fromCodePoint(...codes.slice(start, stop)));
+    const struck = spans.map(([start, stop]) => textOf(codes, start, stop));
     const was = before
       .map((number) => `${labels[number]} (${percent(asItWas[number])})`)
       .join(", ");
-    const without = struck.length > 6 ? `${struck.length} words` : listed(struck);
+    const without = struck.length > MOST_NAMED ? `${struck.length} words` : listed(struck);
     element("edited").firstElementChild.textContent =
-      `Struck out: ${without}. With it all: ${was || "none of the labels"}.`;
+      `Struck out: ${without}. With the whole text, of which the shades and sentences are: ` +
+      `${was || "none of the labels"}.`;
     // 3) The classes.
     const { shown, nMore } = this.view.classesToName(probabilities);
-    const items = shown.map((number) => this.#classItem(number, probabilities[number]));
+    const items = shown.map((number) =>
+      this.#classItem(number, probabilities[number], predicted.includes(number)),
+    );
     if (nMore) items.push(create("li", { class: "soft" }, `and ${nMore} more classes`));
     element("classes").replaceChildren(...items);
   }
 
   /**
-   * Return the item of a class, which can be chosen to be explained.
+   * Return the item of a class; of several, one is chosen to be explained.
    * @param {number} number
    * @param {number} probability
+   * @param {boolean} isPredicted
    * @returns {HTMLElement}
    */
-  #classItem(number, probability) {
+  #classItem(number, probability, isPredicted) {
     const bar = create("i", {});
     bar.style.width = `${(100 * probability).toFixed(1)}%`;
     const name = create("bdi", {}, this.view.labels[number]);
-    const isShown = number === this.view.k;
-    const button = create(
-      "button",
-      { type: "button", "aria-pressed": String(isShown), title: "Explain this class" },
-      create("span", {}, name, " ", create("span", {}, percent(probability))),
+    const parts = [
+      create("span", { class: "name" }, name, " ", create("span", {}, percent(probability))),
       create("span", { class: "meter" }, bar),
-    );
+    ];
+    const item = create("li", { class: isPredicted ? "shown" : "soft" });
+    if (!this.view.isChosen) {
+      item.append(...parts);
+      return item;
+    }
+    const pressed = String(number === this.view.k);
+    const attributes = { type: "button", "aria-pressed": pressed, title: "Explain this class" };
+    const button = create("button", attributes, ...parts);
     button.addEventListener("click", () => {
+      const { struck } = this;
       this.target = number;
       this.show();
-      /** @type {HTMLElement | null} */
-      const same = element("classes").querySelector("[aria-pressed=true]");
-      same?.focus();
+      if (struck.length) this.strike(struck);
+      element("classes").querySelector("[aria-pressed=true]")?.focus();
     });
-    return create("li", { class: isShown ? "shown" : "soft" }, button);
+    item.append(button);
+    return item;
   }
 
   /** Show the sentence on the strongest words, and what the shades mean. */
@@ -267,15 +305,22 @@ class TextPart {
       const end = at === view.reasons.length - 1 ? "." : "; ";
       sentence.append(` ${verb} `, create("bdi", {}, label), end);
     });
-    if (!view.tokens.length) {
-      sentence.append("The model knows none of its words: the decision is the intercept.");
-    }
+    const { words } = this.explanation;
+    const nKnown = view.segments.filter(({ tokens }) => tokens.length).length;
+    const isStrange = words.length > 0 && nKnown < words.length / 2;
+    element("known").textContent = isStrange
+      ? `The model knows ${nKnown || "none"} of the ${words.length} words and signs.`
+      : "";
     const legend = element("legend");
     legend.replaceChildren(
       create("span", {}, ramp("p"), ` for ${view.targetName}`),
       create("span", {}, ramp("n"), ` for ${view.otherName}`),
-      create("span", {}, "The last shade: the strongest word. Grey: unknown to the model."),
+      create("span", {}, "Darkest: the strongest word. Grey text: unknown to the model."),
     );
+    if (view.isChosen) {
+      const choose = "Choose another class above to see what speaks for it.";
+      legend.append(create("span", {}, choose));
+    }
     if (this.explanation.ignored.length) {
       const ignored = create("span", {}, create("s", {}, "Struck"), ": ignored by this model.");
       legend.append(ignored);
@@ -302,7 +347,8 @@ class TextPart {
       const letter = segment.contribution > 0 ? "p" : "n";
       const known = segment.tokens.length ? ` t${shade ? ` ${letter}${shade}` : ""}` : "";
       const attributes = { role: "button", "aria-pressed": "false", tabindex: "-1" };
-      return create("span", { class: `w${known}`, ...attributes, "data-at": String(at) }, text);
+      const description = { "aria-description": view.effectOf(segment), "data-at": String(at) };
+      return create("span", { class: `w${known}`, ...attributes, ...description }, text);
     });
     box.replaceChildren(...parts);
     this.wordElements = Array.from(box.querySelectorAll(".w"));
@@ -321,7 +367,7 @@ class TextPart {
     ]);
     const sum = create("p", { class: "sum" });
     sum.append(create("span", {}, create("b", {}, end), ` ${view.decisionName} =`));
-    sum.append(create("span", {}, create("b", {}, start), " intercept"));
+    sum.append(create("span", {}, create("b", {}, start), " start value"));
     if (view.plus.total) {
       sum.append(create("span", {}, create("b", {}, plus), ` for ${view.plus.label}`));
     }
@@ -342,10 +388,7 @@ class TextPart {
     for (const remark of view.remarks()) {
       box.append(create("p", { class: "soft small" }, remark));
     }
-    const note =
-      "adds: the exact term of the decision for this text; without: the decision for the text " +
-      "without the words of that token, predicted again.";
-    box.append(create("p", { class: "soft small" }, note));
+    box.append(create("p", { class: "soft small" }, NOTE));
   }
 
   /**
@@ -384,8 +427,13 @@ class TextPart {
   /** Ask for the fewest words whose deletion changes the prediction, and show them. */
   async #search() {
     const { explanation, view } = this;
-    const isLong = explanation.words.length > LONGEST_SEARCHED;
-    if (!explanation.tokens.length || isLong || this.isSearching) return;
+    if (!explanation.tokens.length || this.isSearching) return;
+    if (explanation.words.length > LONGEST_SEARCHED) {
+      const longest = LONGEST_SEARCHED.toLocaleString("en");
+      element("deletion").textContent =
+        `In texts of more than ${longest} words and signs, the fewest that decide are not searched.`;
+      return;
+    }
     element("deletion").textContent = "Looking for the fewest words that decide …";
     const label = view.severalLabels ? view.k : -1;
     this.isSearching = true;
@@ -395,7 +443,7 @@ class TextPart {
       if (this.explanation === explanation) {
         this.deletion = deletion;
         element("deletion").textContent = view.statement(deletion);
-        element("strike").hidden = !deletion.words.length;
+        element("strike").hidden = !deletion.words.length || this.struck.length > 0;
       }
     } catch (error) {
       element("deletion").textContent = /** @type {Error} */ (error).message;
@@ -420,8 +468,8 @@ class TextPart {
   #describe(target) {
     if (!(target instanceof HTMLElement) || !target.classList.contains("w")) return;
     const segment = this.#segmentOf(target);
-    const lines = segment.tokens.length ? this.view.linesOf(segment) : ["unknown to the model"];
-    element("word").textContent = `“${tokenText(segment.text)}”\n${lines.join("\n")}`;
+    const first = `“${tokenText(segment.text)}”: ${this.view.effectOf(segment)}`;
+    element("word").textContent = [first, ...this.view.linesOf(segment)].join("\n");
   }
 
   /**
@@ -456,6 +504,14 @@ class TextPart {
   }
 
   /**
+   * Return the word that is reached by the keyboard.
+   * @returns {HTMLElement | undefined}
+   */
+  #currentWord() {
+    return this.wordElements.find((word) => word.getAttribute("tabindex") === "0");
+  }
+
+  /**
    * Move the focus to a word.
    * @param {HTMLElement} word
    */
@@ -472,19 +528,28 @@ class TablePart {
   constructor(helper) {
     this.helper = helper;
     this.name = "";
+    this.isBusy = false;
     const page = /** @type {HTMLElement} */ (document.querySelector("main"));
-    element("file").addEventListener("change", () => this.#open(element("file").files[0]));
+    const input = element("file");
+    input.addEventListener("click", () => (input.value = "")); // so that it may be chosen again
+    input.addEventListener("change", () => this.#open(input.files[0]));
     element("classify").addEventListener("click", () => this.#classify());
+    for (const id of ["column", "withwords"]) {
+      element(id).addEventListener("change", () => this.#say(""));
+    }
+    const hasFile = (/** @type {DragEvent} */ event) =>
+      event.dataTransfer?.types.includes("Files") ?? false;
     document.addEventListener("dragover", (event) => {
+      if (!hasFile(event)) return;
       event.preventDefault();
       page.classList.add("dropping");
     });
     document.addEventListener("dragleave", () => page.classList.remove("dropping"));
     document.addEventListener("drop", (event) => {
+      if (!hasFile(event)) return;
       event.preventDefault();
       page.classList.remove("dropping");
-      const file = event.dataTransfer?.files[0];
-      if (file) this.#open(file);
+      this.#open(event.dataTransfer?.files[0]);
     });
     helper.onProgress = (share) => {
       element("progress").value = share;
@@ -492,49 +557,75 @@ class TablePart {
   }
 
   /**
+   * Say how far a table is.
+   * @param {(Node | string)[]} parts
+   */
+  #say(...parts) {
+    element("tablestate").replaceChildren(...parts);
+    element("tablestate").scrollIntoView({ block: "nearest" });
+  }
+
+  /**
    * Read a table, and let its column of texts be chosen.
    * @param {File | undefined} file
    */
   async #open(file) {
-    if (!file) return;
+    if (!file || this.isBusy) return;
     this.name = file.name;
     element("tableoptions").hidden = true;
-    element("tablestate").textContent = `Reading ${file.name} …`;
+    this.#say(`Reading ${file.name} …`);
     try {
-      const { header, nRows } = await this.helper.ask("open", { file });
+      const { header, nRows, likely } = await this.helper.ask("open", { file });
       const options = header.map((/** @type {string} */ name, /** @type {number} */ at) =>
         create("option", { value: String(at) }, visible(name)),
       );
       element("column").replaceChildren(...options);
-      const likely = header.findIndex((/** @type {string} */ name) => /text|message/i.test(name));
-      element("column").value = String(Math.max(likely, 0));
+      element("column").value = String(likely);
       element("tableoptions").hidden = false;
-      element("tablestate").textContent = `${file.name}: ${nRows.toLocaleString("en")} rows.`;
+      this.#say(`${file.name}: ${rowsText(nRows)} below the names of the columns.`);
     } catch (error) {
-      element("tablestate").textContent = /** @type {Error} */ (error).message;
+      this.#say(/** @type {Error} */ (error).message);
     }
-    element("tablestate").scrollIntoView({ block: "nearest" });
   }
 
   /** Classify the texts of the table, and offer it with predictions. */
   async #classify() {
-    const column = Number(element("column").value);
+    const { value, selectedOptions } = element("column");
     const withWords = element("withwords").checked;
-    element("classify").disabled = true;
-    element("progress").value = 0;
-    element("progress").hidden = false;
-    element("tablestate").textContent = "Classifying …";
+    this.#setBusy(true);
+    this.#say("Classifying …");
     try {
-      const result = await this.helper.ask("classify", { column, withWords });
+      const question = { column: Number(value), withWords };
+      const { file, nRows } = await this.helper.ask("classify", question);
       const name = this.name.replace(/(\.[^.]*)?$/, "_classified$1");
-      const link = create("a", { download: name, href: URL.createObjectURL(result) }, name);
-      element("tablestate").replaceChildren("Done: save ", link, ".");
+      const link = create("a", { download: name, href: URL.createObjectURL(file) }, name);
+      const column = selectedOptions[0].textContent;
+      this.#say(`Done, ${rowsText(nRows)} by the column “${column}”: save `, link, ".");
     } catch (error) {
-      element("tablestate").textContent = /** @type {Error} */ (error).message;
+      this.#say(/** @type {Error} */ (error).message);
     }
-    element("progress").hidden = true;
-    element("classify").disabled = false;
+    this.#setBusy(false);
   }
+
+  /**
+   * Let nothing else be chosen while a table is classified.
+   * @param {boolean} isBusy
+   */
+  #setBusy(isBusy) {
+    this.isBusy = isBusy;
+    for (const id of ["file", "column", "withwords", "classify"]) element(id).disabled = isBusy;
+    element("progress").value = 0;
+    element("progress").hidden = !isBusy;
+  }
+}
+
+/**
+ * Return a number of rows as text.
+ * @param {number} nRows
+ * @returns {string}
+ */
+function rowsText(nRows) {
+  return `${nRows.toLocaleString("en")} row${nRows === 1 ? "" : "s"}`;
 }
 
 /**
@@ -568,13 +659,28 @@ function bytesOfBase64(text) {
   return bytes;
 }
 
+/**
+ * Return classes in a sentence.
+ * @param {string[]} labels
+ * @returns {string}
+ */
+function named(labels) {
+  if (labels.length > MOST_NAMED) return `${labels.length} classes`;
+  return `${labels.slice(0, -1).join(", ")} or ${labels[labels.length - 1]}`;
+}
+
 /** Read the model, and show the page. */
 export async function startPage() {
+  element("state").textContent = "Reading the model …";
   try {
     /** @type {PageData} */
     const { examples, about } = JSON.parse(element("data").textContent);
     const file = bytesOfBase64(element("model").textContent);
     const scorer = await load(file);
+    element("intro").textContent = scorer.severalLabels
+      ? "Type a text: this page finds its labels, and shows which words speak for what."
+      : `Type a text: this page sorts it into ${named(scorer.labels)}, and shows which words ` +
+        "speak for what.";
     const facts = [];
     for (const [name, fact] of Object.entries(about)) {
       facts.push(create("dt", {}, visible(name)), create("dd", {}, visible(fact)));
@@ -590,7 +696,9 @@ export async function startPage() {
       });
       return button;
     });
-    element("examples").replaceChildren(...buttons);
+    const examplesTitle = element("examplestitle");
+    examplesTitle.after(...buttons);
+    examplesTitle.parentElement.hidden = !buttons.length;
     element("text").value ||= examples[0] ?? "";
     element("app").hidden = false;
     element("state").hidden = true;

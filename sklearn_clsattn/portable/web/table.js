@@ -27,7 +27,8 @@ export function readTable(text) {
   const at = rows.findIndex((row) => row.length !== header.length);
   if (at >= 0) {
     const cells = `${rows[at].length} cells, but the first row has ${header.length}`;
-    throw new Error(`Row ${at + 2} of the table has ${cells}.`);
+    const advice = "cells with separators or new lines need quotation marks";
+    throw new Error(`Row ${at + 2} of the table has ${cells}: ${advice}.`);
   }
   return { header, rows, separator, hasMark };
 }
@@ -44,7 +45,7 @@ function separatorOf(text) {
 }
 
 /**
- * Return the rows of delimited text, without empty lines.
+ * Return the rows of delimited text, without empty lines, unless rows have one cell.
  * @param {string} text
  * @param {string} separator
  * @returns {string[][]}
@@ -54,7 +55,11 @@ function readRows(text, separator) {
     at >= text.length || text[at] === "\n" || text[at] === "\r";
   const rows = [];
   for (let at = 0; at < text.length; at++) {
-    if (isEnd(at)) continue; // an empty line
+    if (isEnd(at)) {
+      if (rows[0]?.length === 1) rows.push([""]);
+      if (text[at] === "\r" && text[at + 1] === "\n") at++;
+      continue;
+    }
     // 1) The cells of a row.
     const row = [];
     for (;;) {
@@ -65,8 +70,9 @@ function readRows(text, separator) {
       if (isEnd(at)) break;
       at++;
     }
-    // 2) The row; what ends it is skipped.
+    // 2) The row, and what ends it.
     rows.push(row);
+    if (text[at] === "\r" && text[at + 1] === "\n") at++;
   }
   return rows;
 }

@@ -98,6 +98,7 @@ export class View {
     this.targetName = shown.targetName;
     this.otherName = shown.otherName;
     this.isCompared = shown.j >= 0;
+    this.isChosen = this.isCompared || this.severalLabels; // among several
     this.decisionName = this.isCompared ? `lead over ${this.otherName}` : "decision";
     // 1) The tokens.
     /** @type {ShownToken[]} */
@@ -297,13 +298,27 @@ export class View {
   }
 
   /**
+   * Return which class a word speaks for, and how much.
+   * @param {Segment} segment
+   * @returns {string}
+   */
+  effectOf({ tokens, contribution }) {
+    if (!tokens.length) return "unknown to the model";
+    if (Math.abs(contribution) <= NOISE) return "adds nothing";
+    const name = contribution > 0 ? this.targetName : this.otherName;
+    return `speaks for ${name} (${signed(Math.abs(contribution)).slice(1)})`;
+  }
+
+  /**
    * Return what a segment adds, and each of its tokens, a line each.
    * @param {Segment} segment
    * @returns {string[]}
    */
   linesOf(segment) {
     const tokens = segment.tokens.map((number) => this.tokens[number]);
+    /** @type {string[]} */
     const lines = [];
+    if (!tokens.length) return lines;
     const [first] = tokens;
     const isOne =
       tokens.length === 1 && signed(first.contribution) === signed(segment.contribution);

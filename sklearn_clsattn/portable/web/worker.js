@@ -8,7 +8,6 @@ import { View } from "./view.js";
 /** @typedef {import("./table.js").Table} Table */
 
 const ROWS_AT_ONCE = 500; // between reports of progress
-const N_WORDS = 3; // strongest, in a table
 
 /** Answer the page's messages; the first has the model's file. */
 export function startWorker() {
@@ -28,7 +27,7 @@ export function startWorker() {
     open: async ({ file }) => {
       const bytes = await file.arrayBuffer();
       table = readTable(decoded(bytes));
-      return { header: table.header, nRows: table.rows.length };
+      return { header: table.header, nRows: table.rows.length, likely: longestColumn(table) };
     },
     classify: ({ column, withWords }) => classified(scorer, table, column, withWords),
   };
@@ -52,7 +51,7 @@ function decoded(bytes) {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Error("The table is not text in UTF-8: save it as “CSV UTF-8”.");
+    throw new Error("The file is no CSV in UTF-8. In Excel, save the table as “CSV UTF-8”.");
   }
 }
 
@@ -62,7 +61,7 @@ function decoded(bytes) {
  * @param {Table} table
  * @param {number} column of the texts
  * @param {boolean} withWords whether to add the words that speak most for each prediction
- * @returns {Blob}
+ * @returns {{file: Blob, nRows: number}}
  */
 function classified(scorer, table, column, withWords) {
   const { header, rows, separator, hasMark } = table;
@@ -72,7 +71,10 @@ function classified(scorer, table, column, withWords) {
   ];
   if (withWords) names.push("words");
   const taken = names.filter((name) => header.includes(name));
-  if (taken.length) throw new Error(`The table has columns named ${taken.join(", ")} already.`);
+  if (taken.length) {
+    const columns = taken.join(", ");
+    throw new Error(`The table has columns named ${columns} already: rename or remove them.`);
+  }
   const parts = [(hasMark ? "\ufeff" : "") + writeRow([...header, ...names], separator)];
   let part = "";
   rows.forEach((row, at) => {
@@ -87,7 +89,8 @@ function classified(scorer, table, column, withWords) {
       self.postMessage({ progress: (at + 1) / rows.length });
     }
   });
-  return new Blob([...parts, part], { type: "text/csv;charset=utf-8" });
+  const file = new Blob([...parts, part], { type: "text/csv;charset=utf-8" });
+  return { file, nRows: rows.length };
 }
 
 /**
@@ -102,15 +105,24 @@ function nameOf(scorer, number) {
 }
 
 /**
- * Return the words of a text that speak most for its prediction.
+ * Return the words of a text that speak most for its prediction, those of the page's sentence.
  * @param {Scorer} scorer
  * @param {string} text
  * @returns {string}
  */
 function strongestWords(scorer, text) {
-  const [side] = new View(scorer.explain(text)).sides;
-  return side.tokens
-    .slice(0, N_WORDS)
-    .map(({ name }) => name)
-    .join(", ");
+  const { sides, reasons } = new View(scorer.explain(text));
+  const [reason] = reasons;
+  if (reason?.sign !== sides[0].sign) return ""; // nothing speaks for it
+  return reason.tokens.map(({ name }) => name).join(" | ");
+}
+
+/**
+ * Return the column with the longest cells, which are likely to be the texts.
+ * @param {Table} table
+ * @returns {number}
+ */
+function longestColumn({ header, rows }) {
+  const lengths = header.map((_, at) => rows.reduce((sum, row) => sum + row[at].length, 0));
+  return lengths.indexOf(Math.max(...lengths));
 }
