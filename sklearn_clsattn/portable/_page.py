@@ -29,19 +29,6 @@ _MAX_CLASSES_NAMED = 20
 _WEB = files(__package__) / "web"
 _SHARED = files("sklearn_clsattn") / "styles"
 _STYLE = [_SHARED / "palette.css", _SHARED / "explanation.css", _WEB / "page.css"]
-# The modules of the scorer, and those of a page, in an order in which each knows those before it.
-SCORER = [
-    "unicode",
-    "texts",
-    "model_file",
-    "terms",
-    "model",
-    "edited_text",
-    "word_search",
-    "explanation",
-    "scorer",
-]
-PAGE = [*SCORER, *["formatting", "view", "table", "worker", "page", "start"]]
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
 _MODULE = "// {name}.js\nconst {name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MULTILINE)
@@ -66,7 +53,7 @@ def page(
     parts = {
         "TITLE": html.escape(visible(title)),
         "STYLE": "".join(path.read_text("utf-8") for path in _STYLE),
-        "SCRIPT": bundle(PAGE),
+        "SCRIPT": bundle("start"),
         # No element can be closed in the data, whatever texts it has.
         "DATA": json.dumps(data, ensure_ascii=True).replace("<", "\\u003c"),
         "MODEL": base64.b64encode(content).decode(),
@@ -84,7 +71,7 @@ def write_javascript(
     """Write ``scorer.js`` with its types, and the model's file, ``model.clsattn``."""
     stored, _ = _stored(vectorizer, classifier, list(texts))
     content = model_file(vectorizer, classifier, stored, _stop_words(vectorizer))
-    script = bundle(SCORER) + "\nexport const { load, Scorer } = scorer;\n"
+    script = bundle("scorer") + "\nexport const { load, Scorer } = scorer;\n"
     folder.mkdir(exist_ok=True)
     for name, text in (
         ("scorer.js", script),
@@ -96,16 +83,25 @@ def write_javascript(
         file.write(content)
 
 
-def bundle(names: Iterable[str]) -> str:
-    """Return modules as one script, in which each is a function that returns what it exports."""
-    scripts = []
-    for name in names:
+def bundle(last: str) -> str:
+    """Return a module, after those that it imports, as one script.
+
+    In it, each module is a function that returns what it exports.
+    """
+    scripts: dict[str, str] = {}
+
+    def add(name: str) -> None:
         source = (_WEB / f"{name}.js").read_text("utf-8")
+        for _, imported in _IMPORT.findall(source):
+            if imported not in scripts:
+                add(imported)
         exported = ", ".join(_EXPORT.findall(source))
         body = _IMPORT.sub(r"const \1 = \2;\n", source)
         body = re.sub(r"^export ", "", body, flags=re.MULTILINE)
-        scripts.append(_MODULE.format(name=name, body=body, exported=exported))
-    return "\n".join(scripts)
+        scripts[name] = _MODULE.format(name=name, body=body, exported=exported)
+
+    add(last)
+    return "\n".join(scripts.values())
 
 
 def _stored(
