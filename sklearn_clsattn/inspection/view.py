@@ -32,6 +32,7 @@ _MAX_DELETED = 12  # words to list
 _LONGEST_SEARCHED = 2_000  # words of a text; in longer ones a search takes seconds
 _MAX_NEAR = 3  # tokens that are said to be near others
 _OPENING = 60  # characters of a folded document's first words
+_NOISE = 1e-8  # contributions below are rounding
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
 
@@ -520,4 +521,4 @@ def _total(tokens: Sequence[Token]) -> float:
 def _strongest(tokens: Sequence[Token], sign: int) -> list[Token]:
     """Return the tokens of one sign, those with the largest contributions first."""
     order = sorted(tokens, key=lambda token: -token.contribution)[::sign]
-    return [token for token in order if sign * token.contribution > 0]
+    return [token for token in order if sign * token.contribution > _NOISE]
