@@ -30,6 +30,8 @@ _WEB = files(__package__) / "web"
 _SHARED = files("sklearn_clsattn") / "styles"
 _STYLE = [_SHARED / "palette.css", _SHARED / "explanation.css", _WEB / "page.css"]
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
+# Types are for the checkers of the modules; without them, sentences are left of the comments.
+_TYPE = re.compile(r"/\*\* @(?:[^*]|\*(?!/))*\*/[ \n]?|\n *\* @(?:[^*]|\*(?!/))*(?=\n *\*/)")
 _MODULE = "// {name}.js\nconst {name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MULTILINE)
 
@@ -97,7 +99,7 @@ def bundle(last: str) -> str:
                 add(imported)
         exported = ", ".join(_EXPORT.findall(source))
         body = _IMPORT.sub(r"const \1 = \2;\n", source)
-        body = re.sub(r"^export ", "", body, flags=re.MULTILINE)
+        body = re.sub(r"^export ", "", _TYPE.sub("", body), flags=re.MULTILINE)
         scripts[name] = _MODULE.format(name=name, body=body, exported=exported)
 
     add(last)
