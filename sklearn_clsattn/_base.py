@@ -139,7 +139,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             In the order of `classes_`. Rows sum to 1, except with several labels.
         """
         outputs = self._outputs(X)
-        return np.asarray(expit(outputs)) if self.multilabel_ else probabilities(outputs)
+        return class_probabilities(self, outputs)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probability of each class.
@@ -367,6 +367,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         if self.verbose and n_iter % int(self.verbose) == 0:
             measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"
             print(f"iteration {n_iter:4d}   loss {loss:.6f}{measure}", flush=True)
+
+
+def class_probabilities(classifier: BaseAttentionClassifier, outputs: Array) -> Array:
+    """Return the probabilities of classes, or of labels, (n_documents, n_classes)."""
+    return np.asarray(expit(outputs)) if classifier.multilabel_ else probabilities(outputs)
 
 
 def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:

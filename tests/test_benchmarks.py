@@ -1,7 +1,6 @@
 """Every benchmark runs on tiny data and prints its table, and its arithmetic is right."""
 
 import re
-import shutil
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from web_answers import needs_node
 
 import sklearn_clsattn.text
 from benchmarks import (
@@ -116,14 +116,15 @@ def sets(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=needs_node if name == "portable" else ()) for name in BENCHMARKS],
+)
 def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
     if name == "explanations":
         # The nightly workflow installs them: their dependencies are large.
         pytest.importorskip("lime", reason="pip install --group explain-bench")
         pytest.importorskip("shap", reason="pip install --group explain-bench")
-    if name == "portable" and shutil.which("node") is None:
-        pytest.skip("Node is not installed")
     main, arguments, rows = BENCHMARKS[name]
     page = tmp_path / "page.md"
     assert main([*arguments, "--output", str(page)]) == 0

@@ -12,12 +12,18 @@ import pandas as pd
 import pytest
 from helpers import refused
 from sklearn.exceptions import NotFittedError
+from web_answers import needs
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.cli import main
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import save_model
+
+try:
+    import playwright.sync_api as playwright
+except ImportError:
+    playwright = None
 
 TEXTS, MOODS = load_requests(target="mood", return_X_y=True)
 _, TOPICS = load_requests(return_X_y=True)
@@ -103,15 +109,12 @@ def test_what_a_page_cannot_have(tmp_path):
 
 # The page in a browser.
 
-playwright = None if CHROMIUM is None else pytest.importorskip("playwright.sync_api")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+needs_browser = needs(CHROMIUM is not None and playwright is not None, "Chromium or playwright")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser

@@ -1,6 +1,7 @@
 """The JavaScript of pages, asked through Node: a list of questions, and the answers in order."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,16 @@ WEB = Path(sklearn_clsattn.__file__).parent / "portable" / "web"
 HERE = Path(__file__).parent / "web"
 NODE = shutil.which("node")
 
-needs_node = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+TOOLS = HERE / "node_modules" / ".bin"
+
+
+def needs(is_installed, name):
+    """Return the mark of tests that skip without a program, unless REQUIRE_PAGES is set."""
+    may_skip = not os.environ.get("REQUIRE_PAGES")
+    return pytest.mark.skipif(may_skip and not is_installed, reason=f"{name} is not installed")
+
+
+needs_node = needs(NODE is not None, "Node")
 
 
 def save(model, folder, name, texts=()):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from .._bags import Bags
 from .._base import (
     BaseAttentionClassifier,
     bags_of_documents,
+    class_probabilities,
     fitted_attention,
     vector_embeddings,
 )
@@ -23,7 +23,6 @@ from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
-from ..training.forward import probabilities
 from .class_pairs import Targets
 from .column_names import column_names
 from .likeness import Likeness
@@ -71,7 +70,7 @@ class AttentionSum:
 
     def probabilities(self, read: Bags, decisions: Array) -> Array:
         """Return the probabilities of classes, or of labels."""
-        return expit(decisions) if self.classifier.multilabel_ else probabilities(decisions)
+        return class_probabilities(self.classifier, decisions)
 
     def terms(self, read: Bags) -> Terms:
         """Return the terms of the decisions for bags."""

@@ -168,7 +168,7 @@ def _padded(content: bytes) -> bytes:
 def _header(
     vectorizer: Any, classifier: Any, fitted: FittedAttention, stop_words: list[str]
 ) -> dict[str, Any]:
-    """Return what is no array: how texts are read, and the few numbers of the model."""
+    """Return the header: how texts are read, and the few numbers of the model."""
     classes = classifier.classes_.tolist()
     return {
         "format": FORMAT,

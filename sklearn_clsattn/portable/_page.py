@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
-from .._base import fitted_attention
-from .._types import Array
+from .._base import class_probabilities, fitted_attention
 from .._writing import label_text, visible, written_whole
 from ..text._context_vectorizer import ContextVectorizer, bags_of, stop_words_of
-from ..training.forward import FittedAttention, probabilities
 from ._model_file import StoredModel, model_file
 
 LARGEST_CHANGE = 0.001  # of a probability by numbers of 16 bits
@@ -117,18 +114,12 @@ def _stored(
     if texts:
         half = StoredModel.from_fitted(fitted, half=True)
         bags = bags_of(vectorizer, texts)
-        before = _probabilities(fitted, bags, classifier)
-        after = _probabilities(half.fitted, bags, classifier)
+        before = class_probabilities(classifier, fitted.outputs(bags))
+        after = class_probabilities(classifier, half.fitted.outputs(bags))
         change = float(np.abs(after - before).max())
         if change <= LARGEST_CHANGE:
             return half, change
     return StoredModel.from_fitted(fitted, half=False), None
-
-
-def _probabilities(fitted: FittedAttention, bags: Any, classifier: Any) -> Array:
-    """Return the probabilities of classes, or of labels, (n_documents, n_classes)."""
-    outputs = fitted.outputs(bags)
-    return np.asarray(expit(outputs)) if classifier.multilabel_ else probabilities(outputs)
 
 
 def _stop_words(vectorizer: Any) -> list[str]:
@@ -147,7 +138,7 @@ def _stop_words(vectorizer: Any) -> list[str]:
 
 
 def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, str]:
-    """Return what the page says of every model."""
+    """Return the facts that the page names of every model."""
     labels = list(map(label_text, classifier.classes_.tolist()))
     named = ", ".join(labels[:_MAX_CLASSES_NAMED])
     more = len(labels) - _MAX_CLASSES_NAMED
@@ -155,7 +146,7 @@ def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, 
     n_characters = len(vectorizer.character_vocabulary_)
     precision = "that of Python: probabilities are the same within 0.000001"
     if change is not None:
-        points = math.ceil(10_000 * change) / 100
+        points = math.ceil(10_000 * (change + 1e-6)) / 100  # 1e-6 between the languages
         precision = (
             "rounded: probabilities of the texts that were tried differ by at most "
             f"{points:.2f} percentage points from those of Python"

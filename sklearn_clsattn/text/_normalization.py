@@ -127,7 +127,7 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
 
 
 def plain_forms() -> dict[str, str]:
-    """Return what characters become that change, in texts whose case counts, by code points."""
+    """Return the forms of characters that change in texts whose case counts, by code points."""
     forms = {}
     for character in map(chr, range(sys.maxunicode + 1)):
         if normalize("NFKD", character) != character or ord(character) in _PLAIN_SIGNS:
