@@ -4,19 +4,20 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import MultinomialNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
@@ -53,23 +54,29 @@ def compare(
         Their classes.
     models : mapping of str to estimator, default=None
         The names of the models, and unfitted classifiers of texts, of which clones are fitted. By
-        default this package's classifier; a logistic regression on TF-IDF of words and pairs
-        (sublinear, C chosen from 1, 10 and 100 by validation on the training texts); linear
-        classifiers with scikit-learn's default parameters, but up to 1,000 iterations; and the
-        majority class.
+        default this package's classifier; logistic regressions on TF-IDF of words and pairs, and
+        of words, pairs and characters (sublinear, C chosen from 1, 10 and 100 by validation on the
+        training texts); linear classifiers with scikit-learn's default parameters, but up to 1,000
+        iterations; and the majority class.
 
     Returns
     -------
     measures : DataFrame
-        One row per model, with the columns `accuracy`, `macro_f1`, `log_loss` and
+        One row per model, with the columns `accuracy`, `p_value`, `macro_f1`, `log_loss` and
         `calibration_error` (:func:`expected_calibration_error`), both NaN for a model without
         probabilities, and `fit_seconds` and `predict_seconds`, from texts to a fitted model and to
-        predictions. Log loss covers the texts whose class is in training.
+        predictions. Log loss covers the texts whose class is in training. The p value is how
+        probable so large a difference in accuracy from the first model is by chance alone [1]_.
 
     Warns
     -----
     UserWarning
         If test texts are also in training, or test labels are not.
+
+    References
+    ----------
+    .. [1] Q. McNemar (1947). Note on the Sampling Error of the Difference Between Correlated
+       Proportions or Percentages. Psychometrika 12. The test is exact here, a binomial one.
 
     Examples
     --------
@@ -84,12 +91,12 @@ def compare(
         models = default_models(train_labels)
     warn_of_shared_texts(train_texts, test_texts)
     warn_of_unknown_labels(test_labels, column_or_1d(train_labels))
-    rows = {}
+    measured = {}
     for name, _, measures in fitted_models(
         models, train_texts, train_labels, test_texts, test_labels
     ):
-        rows[name] = measures
-    return pd.DataFrame.from_dict(rows, orient="index")
+        measured[name] = measures
+    return measures_table(measured)
 
 
 @validate_params(
@@ -194,10 +201,18 @@ def expected_calibration_error(
 
 def default_models(labels: ArrayLike) -> dict[str, Any]:
     """Return this package's text classifier and its baselines for training labels, by name."""
-    vectorizer = word_counter(len(column_or_1d(labels)))
+    return {"TextClassifier": TextClassifier(), **text_baselines(labels)}
+
+
+def text_baselines(labels: ArrayLike) -> dict[str, Any]:
+    """Return classifiers of texts to compare with for training labels, by name."""
+    counter = word_counter(len(column_or_1d(labels)))
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
+    both = make_union(words, characters)
     return {
-        "TextClassifier": TextClassifier(),
-        **baselines(labels, vectorizer, sublinear_tf=True),
+        "LogisticRegression with characters, tuned": make_pipeline(both, _tuned(labels)),
+        **baselines(labels, counter, sublinear_tf=True),
     }
 
 
@@ -218,12 +233,11 @@ def baselines(labels: ArrayLike, vectorizer: Any, *, sublinear_tf: bool = False)
     baseline to beat; its C is chosen by validation on the training documents.
     """
     # 1) what follows the vectorizer in each
-    tuned = GridSearchCV(_LOGISTIC, {"C": [1, 10, 100]}, cv=validation_folds(labels))
+    tf_idf = TfidfTransformer(sublinear_tf=sublinear_tf)
     log_odds = TokenImportanceTransformer("log_odds")
     steps: dict[str, list[Any]] = {
-        "LogisticRegression, tuned": [TfidfTransformer(sublinear_tf=sublinear_tf), tuned],
+        "LogisticRegression, tuned": [tf_idf, _tuned(labels)],
         "LogisticRegression, defaults": [TfidfTransformer(), _LOGISTIC],
-        "LogisticRegression, counts": [_LOGISTIC],
         "MultinomialNB": [MultinomialNB()],
         "NB-SVM (log-odds + LR)": [Binarizer(), log_odds, _LOGISTIC],
         "LinearSVC, TF-IDF": [TfidfTransformer(), LinearSVC(random_state=0)],
@@ -237,6 +251,11 @@ def baselines(labels: ArrayLike, vectorizer: Any, *, sublinear_tf: bool = False)
     return models
 
 
+def _tuned(labels: ArrayLike) -> GridSearchCV:
+    """Return a logistic regression whose C is chosen by validation on training documents."""
+    return GridSearchCV(_LOGISTIC, {"C": [1, 10, 100]}, cv=validation_folds(labels))
+
+
 def validation_folds(labels: ArrayLike) -> StratifiedKFold | ShuffleSplit:
     """Return five folds of training documents with these labels, or one of 2,000 or more."""
     class_sizes = np.unique(column_or_1d(labels), return_counts=True)[1]
@@ -245,9 +264,38 @@ def validation_folds(labels: ArrayLike) -> StratifiedKFold | ShuffleSplit:
     return ShuffleSplit(n_splits=1, test_size=0.2, random_state=0)
 
 
+class Measured(NamedTuple):
+    """What was measured of a fitted model on test documents.
+
+    measures : by name
+    is_right : whether the predicted class is the document's, of shape (n_documents,)
+    """
+
+    measures: dict[str, float]
+    is_right: NDArray[np.bool_]
+
+
+def measures_table(measured: Mapping[str, Measured]) -> pd.DataFrame:
+    """Return a row of measures for each model, with p values of differences from the first."""
+    first, *_ = measured.values()
+    rows = {name: of_model.measures for name, of_model in measured.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    p_values = [_p_value(first.is_right, of_model.is_right) for of_model in measured.values()]
+    table.insert(1, "p_value", [float("nan"), *p_values[1:]])
+    return table
+
+
+def _p_value(is_right: NDArray[np.bool_], other_is_right: NDArray[np.bool_]) -> float:
+    """Return McNemar's exact p value of two models that are right on these documents."""
+    alone = int((is_right & ~other_is_right).sum())
+    other_alone = int((other_is_right & ~is_right).sum())
+    n_different = alone + other_alone
+    return float(binomtest(alone, n_different).pvalue) if n_different else 1.0
+
+
 def fitted_models(
     models: Mapping[str, Any], X: Any, y: ArrayLike, X_test: Any, y_test: ArrayLike
-) -> Iterator[tuple[str, Any, dict[str, float]]]:
+) -> Iterator[tuple[str, Any, Measured]]:
     """Yield the name, a fitted clone and the measures of each model."""
     import torch  # noqa: F401 - loading it is no part of a fit
 
@@ -261,9 +309,7 @@ def fitted_models(
         yield name, fitted, measure(fitted, X_test, test_labels, fit_seconds)
 
 
-def measure(
-    model: Any, X: Any, y: NDArray[Any], fit_seconds: float = float("nan")
-) -> dict[str, float]:
+def measure(model: Any, X: Any, y: NDArray[Any], fit_seconds: float = float("nan")) -> Measured:
     """Return the measures of a fitted model on documents of the labels y, (n_documents,)."""
     # 1) the measures of predicted classes
     start = time.perf_counter()
@@ -284,7 +330,7 @@ def measure(
         is_known = encode_labels(y, classes) >= 0
         measures["log_loss"] = log_loss(y[is_known], proba[is_known], labels=classes)
         measures["calibration_error"] = expected_calibration_error(y, proba, labels=classes)
-    return measures
+    return Measured(measures, np.asarray(predicted == y))
 
 
 def warn_of_shared_texts(train_texts: Any, test_texts: Any) -> None:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import MultinomialNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.comparison import compare, expected_calibration_error
@@ -22,15 +22,16 @@ from sklearn_clsattn.datasets import make_token_classification
 NAIVE = {"nb": make_pipeline(CountVectorizer(ngram_range=(1, 2)), MultinomialNB())}
 NAMES = [
     "TextClassifier",
+    "LogisticRegression with characters, tuned",
     "LogisticRegression, tuned",
     "LogisticRegression, defaults",
-    "LogisticRegression, counts",
     "MultinomialNB",
     "NB-SVM (log-odds + LR)",
     "LinearSVC, TF-IDF",
     "majority class",
 ]
-COLUMNS = ["accuracy", "macro_f1", "log_loss", "calibration_error"]
+COLUMNS = ["accuracy", "p_value", "macro_f1", "log_loss", "calibration_error"]
+FIVE = StratifiedKFold(5, shuffle=True, random_state=0)
 SECONDS = ["fit_seconds", "predict_seconds"]
 
 
@@ -51,6 +52,13 @@ def tuned(folds):
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     logistic = LogisticRegression(max_iter=1000)
     return make_pipeline(words, GridSearchCV(logistic, {"C": [1, 10, 100]}, cv=folds))
+
+
+def tuned_with_characters(folds):
+    """Return the same with characters beside the words."""
+    words = tuned(folds)
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
+    return make_pipeline(make_union(words[0], characters), words[-1])
 
 
 def assert_measured(row, model, split):
@@ -79,7 +87,8 @@ def test_every_model_is_measured(measures):
     ("name", "model"),
     [
         ("TextClassifier", TextClassifier()),
-        ("LogisticRegression, tuned", tuned(StratifiedKFold(5, shuffle=True, random_state=0))),
+        ("LogisticRegression, tuned", tuned(FIVE)),
+        ("LogisticRegression with characters, tuned", tuned_with_characters(FIVE)),
         ("MultinomialNB", NAIVE["nb"]),
         ("majority class", DummyClassifier()),
     ],
@@ -106,6 +115,7 @@ def test_rare_classes_have_fewer_folds():
 def test_models_of_ones_own_are_cloned():
     found = compare(*reviews(), models=NAIVE)
     assert found.index.tolist() == ["nb"]
+    assert found["p_value"].isna().all()
     assert not hasattr(NAIVE["nb"][-1], "classes_")
 
 
@@ -131,6 +141,16 @@ def test_a_fit_that_does_not_converge_warns():
     stuck = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=1))
     with pytest.warns(ConvergenceWarning):
         compare(*reviews(), models={"stuck": stuck})
+
+
+def test_p_values_are_of_texts_that_one_of_two_models_has_right():
+    always = [DummyClassifier(strategy="constant", constant=label) for label in "yn"]
+    models = {"yes": always[0], "no": always[1], "same": always[0]}
+    train = ["a", "b"], ["y", "n"]
+    found = compare(*train, list("cdefgh"), list("yyyyyn"), models=models)["p_value"]
+    assert np.isnan(found["yes"])
+    assert found["no"] == pytest.approx(2 * (1 + 6) / 2**6)  # at most one of six
+    assert found["same"] == 1
 
 
 # Calibration

@@ -57,7 +57,8 @@ def made(request):
 def one_baseline(monkeypatch):
     """One baseline, of which nothing depends, in place of those that take seconds to fit."""
     majority = {"majority class": DummyClassifier(strategy="prior")}
-    monkeypatch.setattr(_report, "baselines", lambda *arguments, **options: majority)
+    for name in ("baselines", "text_baselines"):
+        monkeypatch.setattr(_report, name, lambda *arguments, **options: majority)
 
 
 # What is on the page
@@ -81,9 +82,9 @@ def test_measures_are_those_of_compare(made):
     measures = compare(train, y, test, y_test)
     for name, row in measures.iterrows():
         shown = page.row("this model" if name == "TextClassifier" else name)
-        decimals = [f"{number:.4f}" for number in row[:4]]
-        assert shown[1:5] == [number.replace("nan", "–") for number in decimals]
-    assert page.row("this model")[5] == "–"  # it was fitted before
+        decimals = [f"{number:.4f}" for number in row[:5]]
+        assert shown[1:6] == [number.replace("nan", "–") for number in decimals]
+    assert page.row("this model")[6] == "–"  # it was fitted before
     share = f"{model.score(test, y_test):.1%}"
     assert f"This model predicts {share} of 120 test documents correctly." in page.words()
 
@@ -230,8 +231,8 @@ def test_an_unfitted_model_is_fitted_and_timed(made):
     unfitted = TextClassifier()
     page = Page(report(unfitted, test, y_test, X_train=train, y_train=y))
     shown = page.row("this model")
-    assert shown[1:5] == Page(html).row("this model")[1:5]
-    assert float(shown[5]) > 0
+    assert shown[1:6] == Page(html).row("this model")[1:6]
+    assert float(shown[6]) > 0
     refused("not fitted", report, unfitted, test, y_test, error=NotFittedError)
 
 
@@ -253,12 +254,12 @@ def test_counts_and_tables():
     for form in (np.asarray, pd.DataFrame, None):
         both = [X, X_test] if form is None else [form(part.toarray()) for part in (X, X_test)]
         page = Page(report(ClsAttentionClassifier(), both[1], y_test, X_train=both[0], y_train=y))
-        assert len(page.row("LogisticRegression, tuned")) == 7
+        assert len(page.row("LogisticRegression, tuned")) == 8
     frames = [pd.DataFrame({"text": texts, "n": 1.0}) for texts in (train, test)]
     columns = ColumnTransformer([("words", TfidfVectorizer(), "text"), ("n", "passthrough", ["n"])])
     model = make_pipeline(columns, ClsAttentionClassifier())
     page = Page(report(model, frames[1], y_test, X_train=frames[0], y_train=y))
-    assert len(page.row("LogisticRegression, tuned")) == 7
+    assert len(page.row("LogisticRegression, tuned")) == 8
 
 
 @pytest.mark.usefixtures("one_baseline")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from sklearn.calibration import CalibrationDisplay, calibration_curve
@@ -26,9 +27,10 @@ from ..comparison import (
     baselines,
     fitted_models,
     measure,
+    measures_table,
+    text_baselines,
     warn_of_shared_texts,
     warn_of_unknown_labels,
-    word_counter,
 )
 from ._explain import explain
 from ._label_issues import label_issues
@@ -132,7 +134,7 @@ def report(
         ((_, model, measures),) = fitted_models(unfitted, X_train, train_labels, X_test, labels)
     else:
         measures = measure(model, X_test, labels)
-    rows = {_OURS: measures}
+    measured = {_OURS: measures}
     warn_of_unknown_labels(labels, model.classes_)
     # 2) The baselines, and labels to check.
     issues = None
@@ -141,7 +143,7 @@ def report(
             warn_of_shared_texts(X_train, X_test)
         others = _baselines(model, X_train, train_labels)
         for name, _, measures in fitted_models(others, X_train, train_labels, X_test, labels):
-            rows[name] = measures
+            measured[name] = measures
         issues = _labels_to_check(model, X_train, train_labels)
     # 3) The page.
     predicted = model.predict(X_test)
@@ -154,7 +156,7 @@ def report(
         title=title,
         n_documents=len(labels),
         n_wrong=len(wrong),
-        measures=_measures_table(rows),
+        measures=_measures_table(measures_table(measured)),
         **_pictures(labels, predicted, confidence if has_probabilities else None),
         tokens=_tokens(model, X_train if has_training else X_test),
         mistakes=_mistakes(model, X_test, labels, wrong[most_confident_first]),
@@ -196,7 +198,7 @@ def _baselines(model: Any, X: Any, y: Any) -> dict[str, Any]:
     classifier reads.
     """
     if _are_texts(X):
-        return baselines(y, word_counter(len(y)), sublinear_tf=True)
+        return text_baselines(y)
     steps = members_of(model).members[0].steps
     return baselines(y, make_pipeline(*steps) if steps else "passthrough")
 
@@ -213,14 +215,16 @@ def _confidence(model: Any, documents: Any, predicted: Any) -> Any:
     return first_two[:, 1] - first_two[:, 0]
 
 
-def _measures_table(rows: dict[str, dict[str, float]]) -> Table:
-    """Return the table of models and their measures."""
-    heads = [name.replace("_", " ").replace("f1", "F1") for name in rows[_OURS]]
+def _measures_table(measures: pd.DataFrame) -> Table:
+    """Return the table of models and their measures, a row each."""
+    if len(measures) == 1:
+        measures = measures.drop(columns="p_value")
+    heads = [name.replace("_", " ").replace("f1", "F1") for name in measures.columns]
     cells = []
-    for model, measures in rows.items():
-        texts = [model]
-        for name, number in measures.items():
-            decimals = 2 if name.endswith("seconds") else 4
+    for model, row in measures.iterrows():
+        texts = [str(model)]
+        for name, number in row.items():
+            decimals = 2 if str(name).endswith("seconds") else 4
             texts.append("–" if math.isnan(number) else f"{number:.{decimals}f}")
         cells.append(texts)
     return Table(["model", *heads], cells)
