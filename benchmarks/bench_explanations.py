@@ -31,6 +31,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.inspection import explain as package_explain
 
 from . import pages, problems
 from .problems import WORDS, Problem
@@ -42,7 +43,7 @@ Explain = Callable[[str], Scores]  # of a text
 
 SETS = {"imdb": "IMDB, words", "polarity": "Yelp polarity, words", "20news": "20 newsgroups, words"}
 FAST_ROWS = 1000
-OURS = "ours: contributions"
+OURS = "ours: `explain`"
 _Z95 = 1.96
 _BATCH = 100  # documents that SHAP asks about at once; its default of 5 texts is slower
 # Below these seconds an explanation is timed so many times: the first finds other data in caches.
@@ -139,15 +140,16 @@ def explainers(model: Model, samples: int) -> dict[str, Explain]:
 
 
 def _contributions(model: Model, text: str) -> Scores:
-    """Return our model's own terms, of the predicted class less those of the next."""
-    classifier = model.classifier
-    columns, shares = _attention(model, text)
-    contributions = shares * np.atleast_2d(classifier.token_values_)[:, columns]
-    decisions = classifier.intercept_ + contributions.sum(axis=1)
-    if len(decisions) == 1:
-        return columns, contributions[0] if decisions[0] > 0 else -contributions[0]
-    second, first = np.argsort(decisions)[-2:]
-    return columns, contributions[first] - contributions[second]
+    """Return the contributions of `explain`, to the predicted class less those to the next."""
+    explanation = package_explain(model.pipeline, [text])
+    vocabulary = model.vectorizer.vocabulary_
+    columns = np.array([vocabulary[token] for token in explanation.tokens], dtype=np.int64)
+    contributions = explanation.contributions
+    if contributions.shape[1] == 1:
+        is_second = explanation.decision[0, 0] > 0
+        return columns, contributions[:, 0] if is_second else -contributions[:, 0]
+    second, first = np.argsort(explanation.decision[0])[-2:]
+    return columns, contributions[:, first] - contributions[:, second]
 
 
 def _lime(model: Model, samples: int) -> Explain:
@@ -302,7 +304,7 @@ occurrences; higher is better. *Sufficiency*: only they are kept; lower is bette
 not support the class are never used. Means over documents, ± half a 95 % interval. In brackets the
 mean of the differences per document, of which positive values favour our contributions.
 
-*Contributions* are those of `explain` for the predicted class; for several, minus the runner-up's.
+Ours are the contributions to the predicted class; of several, minus the runner-up's.
 LIME and SHAP remove a word in all its occurrences and have {samples:,} evaluations each.
 
 CPU time, without waiting, from a text to its scores, one document at a time with all methods in

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Binarizer
 
 import sklearn_clsattn
@@ -35,6 +35,15 @@ def logistic(**parameters: Any) -> Any:
     """Return logistic regression on TF-IDF of words and pairs of words."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), **parameters)
     return make_pipeline(vectorizer, LogisticRegression(C=10, max_iter=1000))
+
+
+def with_characters(classifier: Any) -> Any:
+    """Return a classifier of TF-IDF of words, pairs and characters that two texts have."""
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+    characters = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 5), min_df=2, sublinear_tf=True
+    )
+    return make_pipeline(make_union(words, characters), classifier)
 
 
 def nb_svm(C: float | None, n_classes: int) -> Any:

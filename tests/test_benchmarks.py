@@ -208,9 +208,9 @@ def test_splits_read_no_test_documents(sets):
     assert (found[1].texts_train != found[3].texts_train).any()
 
 
-def test_the_readme_has_a_place_for_the_table():
+def test_the_page_has_a_place_for_the_table():
     row = {"accuracy": 0.93, "fit": 1.0}
     of_texts, of_counts = dict.fromkeys(run.FROM_TEXTS, row), dict.fromkeys(TITLES, row)
     table = run.summary_table([run.Result("IMDB, words", "", of_counts, of_texts, "")])
     assert f"| **{models.OURS}** | **0.9300 (1)** |" in table
-    assert run.with_summary(run.README.read_text("utf-8"), table).count(table) == 1
+    assert run.with_summary(run.MEASURED.read_text("utf-8"), table).count(table) == 1

@@ -77,10 +77,10 @@ def spaces(views: Sequence[View]) -> list[Space]:
 def _overview(views: Sequence[View]) -> str:
     """Return a sentence on the predictions, and on how many are wrong."""
     counts = Counter(view.predicted for view in views).most_common()
-    classes = [f"{count:,} {label}" for label, count in counts[:4]]
+    classes = [f"{label} ({count:,})" for label, count in counts[:4]]
     if len(counts) > 4:
         n_others = sum(count for _, count in counts[4:])
-        classes.append(f"{n_others:,} other classes")
+        classes.append(f"other classes ({n_others:,})")
     sentence = f"Predicted: {', '.join(classes)}."
     n_known = 0
     n_wrong = 0
