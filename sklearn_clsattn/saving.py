@@ -27,7 +27,7 @@ from .training.forward import StoredEmbeddings, VectorEmbeddings
 from .training.memory import Memory, Stream
 from .training.statistics import CorpusStatistics
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["TRUSTED_TYPES", "load_model", "save_model"]
 
 _TYPES: tuple[type, ...] = (
     AttentionNetworkClassifier,
@@ -48,12 +48,12 @@ _TYPES: tuple[type, ...] = (
     VectorEmbeddings,
     WordVectors,
 )
-# What a .skops file may contain besides what skops trusts: types that run no code when loaded.
 TRUSTED_TYPES = (
     "numpy.dtype",
     "sklearn.compose._column_transformer._RemainderColsList",  # a list of columns, in old releases
     *(f"{kind.__module__}.{kind.__name__}" for kind in _TYPES),
 )
+"""What a .skops file may contain besides what skops trusts: types that run no code when loaded."""
 
 _LEVEL = 1  # of compression: higher levels save little and take three times as long to load
 # An archive that unpacks to more could fill the memory.

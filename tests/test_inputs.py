@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
 from sklearn_clsattn.cli import main
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer
 
@@ -38,6 +39,9 @@ TEXTS_AS = {
     "pandas on Arrow": lambda texts: pd.Series(texts, dtype="string[pyarrow]"),
     "polars": pl.Series,
     "generator": iter,
+    "frame": lambda texts: pd.DataFrame({"text": texts}),
+    "polars frame": lambda texts: pl.DataFrame({"text": texts}),
+    "column of an array": lambda texts: np.array(texts, dtype=object)[:, None],
 }
 
 
@@ -46,6 +50,18 @@ def test_texts(kind, expected):
     make = TEXTS_AS[kind]
     model = TextClassifier(C=1.0).fit(make(TEXTS), LABELS)
     assert_array_equal(model.predict_proba(make(NEW)), expected)
+    explanation = explain(model, make(NEW))
+    assert_array_equal(explanation.predicted, model.predict(NEW))
+    assert explanation.texts == tuple(NEW)
+
+
+def test_tables_of_several_columns_are_no_texts():
+    fit = TextClassifier().fit
+    frame = pd.DataFrame({"text": TEXTS, "price": "cheap"})
+    refused(r"one column of texts, got \['text', 'price'\]: pass X\[name\]", fit, frame, LABELS)
+    refused("one column of texts, got 2", fit, frame.to_numpy(), LABELS)
+    refused(f"one column of texts, got {COUNTS.shape[1]}", fit, COUNTS, LABELS)
+    refused("Expected texts, got a dict", fit, {"text": TEXTS}, LABELS)
 
 
 def test_texts_in_a_column_of_a_data_frame():

@@ -11,7 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .._text_classifier import TextClassifier
 from ..text._answers import classes_of
+from ..text._tokens import only_column
 from .attention_sum import AttentionSum
 from .class_pairs import Targets, targets_of, with_and_without
 from .decision_sums import sum_of
@@ -112,6 +114,8 @@ def explain(
         label, classes, true = with_and_without(classes, target, true)
         target = classes[1]
     # 2) How the estimator decides, and what it predicts.
+    if isinstance(estimator, TextClassifier):
+        documents = only_column(documents)
     if not hasattr(documents, "__len__"):
         documents = list(documents)
     texts = _texts(documents)

@@ -381,13 +381,35 @@ def checked_texts(raw_documents: Iterable[Any]) -> Iterator[str]:
     """Yield texts; raise ValueError for one text instead of several, and for anything else."""
     if isinstance(raw_documents, str):
         raise ValueError("Expected an iterable of texts, got one text: pass [text].")
-    for at, document in enumerate(raw_documents):
+    for at, document in enumerate(only_column(raw_documents)):
         if not isinstance(document, str):
             raise ValueError(
                 f"Documents must be texts, but the one at position {at} is {document!r:.60}, of "
                 f"type {type(document).__name__}."
             )
         yield document
+
+
+def only_column(documents: Any) -> Iterable[Any]:
+    """Return the column of a table that has one, and anything else as it is.
+
+    Iteration over a table would yield the names of its columns.
+    """
+    if isinstance(documents, Mapping):
+        raise ValueError(
+            f"Expected texts, got a {type(documents).__name__}: pass one of its values."
+        )
+    if hasattr(documents, "columns"):
+        names = list(documents.columns)
+        if len(names) != 1:
+            raise ValueError(f"Expected one column of texts, got {names}: pass X[name].")
+        return documents[names[0]]
+    if getattr(documents, "ndim", 1) == 2:
+        n_columns = documents.shape[1]
+        if n_columns != 1:
+            raise ValueError(f"Expected one column of texts, got {n_columns}.")
+        return documents[:, 0]
+    return documents
 
 
 def check_any_texts(n_documents: int, n_tokens: int) -> None:
