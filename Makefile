@@ -26,7 +26,8 @@ NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import 
 ROUNDING_PLAIN = OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
 	OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="$(NUMPY_FEATURES)"
 ROUNDING_AVX2 = OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 OPENBLAS_CORETYPE=Zen
-DOCTESTS = --doctest-modules --doctest-glob='*.md' sklearn_clsattn README.md docs/*.md
+# Examples inside other programs are run by tests/test_hosts.py.
+DOCTESTS = --doctest-modules --doctest-glob='*.md' sklearn_clsattn README.md $(filter-out docs/hosts.md,$(wildcard docs/*.md))
 TESTS ?=
 
 # What the demo reads (generated reviews without it), and where benchmarks and figures look for
@@ -49,7 +50,7 @@ IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 REVIEWS_HERE = $(if $(IMDB),--reviews $(REVIEWS))
 
 .PHONY: help demo report test web quick lint types tests coverage doctests test-oldest test-roundings bench defaults paper \
-	figures docs dist clean
+	figures docs dist release clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
@@ -68,6 +69,7 @@ help:
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make figures       the figures of the documentation (REVIEWS=folder)"
 	@echo "make dist          wheel and sdist, checked, installed in a new environment and tried"
+	@echo "make release       make dist, then tag the version of pyproject.toml and push the tag"
 	@echo "make docs          the documentation site, in build/site"
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -160,6 +162,12 @@ dist: $(STAMP)
 	build/new/bin/python -I -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) dist/*.whl
 	cd build/new && bin/python -I -m doctest -o NORMALIZE_WHITESPACE ../../README.md \
 		&& bin/sklearn-clsattn --version && bin/sklearn-clsattn report --force -o report.html
+
+# A tag is for good: of a clean tree, whose changelog has a date. The workflow of tags publishes it.
+release: dist
+	git diff --quiet HEAD
+	! grep --quiet "(unreleased)" CHANGELOG.md
+	tag=v$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) && git tag --annotate --message "$$tag" $$tag && git push origin $$tag
 
 clean:
 	rm -rf docs/auto_examples docs/reference

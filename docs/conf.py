@@ -213,7 +213,7 @@ def visit_math_block(self: Any, node: Any) -> None:
 html_math_renderer = "mathml"
 
 
-MESSAGE = "The sofa is lovely, but a cushion was missing and nobody helped me."
+MESSAGE = "The sofa is lovely, but I am not happy with the colour."
 
 
 def write_page(app: Any) -> None:

@@ -23,7 +23,10 @@ FLOORS = [
     {"_types", "_sklearn", "_matrices", "_bags", "_targets", "_importance", "_writing"},
     {"_callbacks", "_pickling", "_validation", "training"},
     {"_fitting"},
-    {"_base", "_classifier", "_transformer", "text", "_text_classifier", "portable"},
+    {
+        *("_base", "_classifier", "_transformer", "text", "_text_classifier", "portable"),
+        "_asreview",
+    },
     {"paper"},
     {"inspection", "comparison"},
     {"saving", "_loaded_arrays", "dask", "datasets", "cli", "__main__"},
