@@ -74,7 +74,10 @@ def prepared(
             factors = class_factors(class_weight, classes, documents.class_weights())
             documents = documents.with_class_factors(factors)
         if is_first:
-            check_two_classes(classes, documents.class_weights())
+            class_weights = documents.class_weights()
+            if not weighs_documents:  # a class of weight 0 is never predicted, but known
+                class_weights = np.full(len(classes), class_weights.sum())
+            check_two_classes(classes, class_weights)
     # 2) the precision of the entries
     is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
     largest = documents.largest_entry
