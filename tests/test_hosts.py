@@ -5,13 +5,20 @@ Those of the environment variable REQUIRED_HOSTS must be installed.
 
 import ast
 import doctest
+import json
 import os
 import re
 import sys
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "hosts.md"
@@ -55,6 +62,17 @@ def test_section(title):
         find(package)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert runner.run(EXAMPLES[title]).failed == 0
+
+
+def test_asreview_finds_a_classifier_that_it_can_save():
+    (found,) = entry_points(group="asreview.models.classifiers", name="clsattn")
+    (names,) = entry_points(group="asreview.models", name="_metadata", module=found.module)
+    classifier = clone(found.load()())
+    assert names.load()["classifiers"][classifier.name]["label"] == classifier.label
+    assert json.loads(json.dumps(classifier.get_params())) == classifier.get_params()
+    X, y = make_token_classification(100, random_state=0)
+    plain = ClsAttentionClassifier(token_scaling=None).fit(X, y)
+    assert_array_equal(classifier.fit(X, y).predict_proba(X), plain.predict_proba(X))
 
 
 def test_every_host_is_visited_every_night():
