@@ -3,7 +3,7 @@
 ``python -m benchmarks.defaults [QUESTION ...] --explore FOLDER --reviews FOLDER [--folder FOLDER]``
 
 A variant makes an estimator of counts (of texts, if the question says so); `constants` are names
-of the package's training that are replaced while it is fitted. The first variant is the default. An
+of the package that are replaced while it is fitted. The first variant is the default. An
 interrupted run continues with the answers in the folder.
 """
 
@@ -72,7 +72,7 @@ def _ours(make: Any = ClsAttentionClassifier, **parameters: Any) -> Variant:
 
 def _with(name: str, value: Any) -> Variant:
     """Return the default with another value of a constant of :mod:`sklearn_clsattn.training`."""
-    return Variant(ClsAttentionClassifier, {name: value})
+    return Variant(ClsAttentionClassifier, {f"training.{name}": value})
 
 
 def _tuned(*steps: Any, values: tuple[float, ...], name: str = "C") -> Variant:
@@ -156,6 +156,15 @@ QUESTIONS = {
         seeds=2,
         max_work=6e6,
     ),
+    "shares": Question(
+        "How many pseudo-documents does a class have?",
+        {
+            f"{n:g}": Variant(text_classifier, {"_fitting.PSEUDO_DOCUMENTS": n})
+            for n in (1.0, 0.0, 0.5, 2.0, 3.0)
+        },
+        texts=True,
+        sizes=FEW,
+    ),
 }
 
 _NOTES = (
@@ -215,7 +224,7 @@ def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float |
     with ExitStack() as stack, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # baselines need not converge
         for name, value in variant.constants.items():
-            stack.enter_context(patch(f"sklearn_clsattn.training.{name}", value))
+            stack.enter_context(patch(f"sklearn_clsattn.{name}", value))
         for parameters in tried:
             made = variant.make(**parameters)
             model, seconds = timed(partial(made.fit, X, split.y_train), time.process_time)

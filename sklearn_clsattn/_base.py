@@ -412,5 +412,6 @@ def add_class_weight(
     `class_weights`, (n_classes,), are the sums of the documents' weights.
     """
     offsets = class_offsets(class_weight, classifier.classes_, class_weights)
+    offsets -= class_offsets(None, classifier.classes_, class_weights)
     classifier.intercept_ = classifier.intercept_ + offsets
     classifier.class_weight = class_weight

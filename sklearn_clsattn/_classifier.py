@@ -16,6 +16,7 @@ from ._bags import Bags, TokenVectors, TrustedTokens
 from ._base import BaseAttentionClassifier
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
+from ._targets import Targets
 from ._types import Array
 from ._validation import checked_weights, targets_of_batch, validated_bags
 from .training.threads import thread_pool
@@ -99,7 +100,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Token values E.v: what a token adds to the decision per unit of attention.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted mean of the values.
+        Added to the attention-weighted mean of the values. With one label a document, it has the
+        class weights, and each class's share of one more document than there are.
     cls_score_, cls_weight_ : float
         Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
         value is 0. If it does not attend to itself, these are -inf and 0.
@@ -373,11 +375,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 is_first=False,
                 weighs_documents=self._weighs_documents,
             )
-            offsets = self._class_offsets(batch)
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
-            result = result.with_offsets(offsets)
+            result = result.with_offsets(
+                self._class_offsets(targets, kept.statistics.class_weights)
+            )
         check_finite(result)
         # 3) the model and the new memory
         self._store(
@@ -404,14 +407,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected one row per token, zeros for a token without a vector."
             )
         log = partial(print, flush=True) if self.verbose else None
-        offsets = self._class_offsets(documents)
+        offsets = self._class_offsets(documents.targets, documents.class_weights())
         result = fit_attention(documents, log=log, **options, **self._settings())
         return result.with_offsets(offsets)
 
-    def _class_offsets(self, documents: Documents) -> Array:
-        """Return the offsets of intercepts that stand for class weights, (n_outputs,), or 0."""
-        classes = documents.targets.classes
-        return class_offsets(self.class_weight, classes, documents.class_weights())
+    def _class_offsets(self, targets: Targets, class_weights: Array) -> Array:
+        """Return the offsets of intercepts, (n_outputs,), 0 of several labels.
+
+        `class_weights`, (n_classes,), are the sums of the documents' weights.
+        """
+        if targets.multilabel:
+            return np.zeros(1)
+        return class_offsets(self.class_weight, targets.classes, class_weights)
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters, None for what training chooses."""

@@ -23,6 +23,7 @@ Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
 _LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
+PSEUDO_DOCUMENTS = 1.0  # of each class, for its share
 _LEAST_FACTOR = 1e-30  # of a class's odds
 
 
@@ -104,16 +105,21 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
 
 def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
-    """Return the offsets of intercepts that stand for class weights, (n_outputs,), or 0.
+    """Return the offsets of intercepts, (n_outputs,): logarithms of the classes' factors.
 
-    `class_weights`, (n_classes,), are the sums of the documents' weights. An offset is the
-    logarithm of the class's factor, for two classes of their ratio: what multiplies the odds of a
-    class. That of weight 0 is tiny, so that logarithms of probabilities are finite.
+    `class_weights`, (n_classes,), are the sums of the documents' weights. Each class that has
+    documents is worth :data:`PSEUDO_DOCUMENTS` more, as the shares of a few documents are uncertain
+    (Laplace's rule of succession). A factor by `class_weight` multiplies the odds of a class; that
+    of weight 0 is tiny, so that logarithms of probabilities are finite.
     """
-    if class_weight is None:
-        return np.zeros(1)
-    factors = class_factors(class_weight, classes, class_weights)
-    logs = np.log(factors.clip(_LEAST_FACTOR))
+    # 1) the shares of classes
+    is_present = class_weights > 0
+    worth = class_weights + PSEUDO_DOCUMENTS * is_present
+    logs = np.log(np.where(is_present, worth, 1.0) / np.where(is_present, class_weights, 1.0))
+    # 2) the class weights
+    if class_weight is not None:
+        factors = class_factors(class_weight, classes, worth)
+        logs += np.log(factors.clip(_LEAST_FACTOR))
     return logs[1:] - logs[:1] if len(logs) == 2 else logs
 
 

@@ -90,9 +90,20 @@ def test_more_steps_change_no_probabilities(C, n_classes):
     assert_allclose(model.predict_proba(X_test), longer.predict_proba(X_test), atol=0.02)
 
 
-def test_documents_without_any_token_have_the_shares_of_the_classes():
-    model = ClsAttentionClassifier().fit(np.zeros((6, 4)), [0, 1, 1, 0, 1, 1])
-    assert_allclose(model.predict_proba(np.zeros((1, 4))), [[1 / 3, 2 / 3]], atol=0.01)
+@pytest.mark.parametrize("sizes", [(2, 4), (1, 2, 5), (4, 0, 1)])
+def test_documents_without_any_token_have_the_shares_of_the_classes(sizes):
+    y = np.repeat(np.arange(len(sizes)), np.maximum(sizes, 1))
+    weights = np.repeat(np.sign(sizes, dtype=float), np.maximum(sizes, 1))
+    X = np.zeros((len(y), 4))
+    pseudo = np.array(sizes) + np.sign(sizes)  # a document of each class that has any
+    model = ClsAttentionClassifier().fit(X, y, sample_weight=weights)
+    assert_allclose(model.predict_proba(X[:1])[0], pseudo / pseudo.sum(), atol=0.01)
+    if len(sizes) > 2:
+        return
+    batches = ClsAttentionClassifier()
+    for rows in (slice(0, None, 2), slice(1, None, 2)):
+        batches = batches.partial_fit(X[rows], y[rows], classes=np.arange(len(sizes)))
+    assert_allclose(batches.predict_proba(X[:1])[0], pseudo / pseudo.sum(), atol=0.02)
 
 
 # Probabilities that cannot run away

@@ -189,7 +189,10 @@ def _left_out(
         evidence = objective.loss.evidence.cpu().numpy()
         divisors = np.where(mass > 0, mass, 1.0)
         means += evidence / divisors[:, None]
-    offsets = class_offsets(classifier.class_weight, targets.classes, documents.class_weights())
+    offsets = np.zeros(1)
+    if not targets.multilabel:
+        weights_of_classes = documents.class_weights()
+        offsets = class_offsets(classifier.class_weight, targets.classes, weights_of_classes)
     outputs = means + model.intercept - offsets
     # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
     n_outputs = values.shape[1]
