@@ -21,6 +21,7 @@ def on_the_site(link):
 
 
 readme = (HERE / "README.md").read_text("utf-8")
+readme = re.sub(r'="docs/images/([^"]+)"', rf'="{SITE}/_images/\1"', readme)
 setup(
     long_description=re.sub(r"\]\((?!https?:|#)([^)]+)\)", on_the_site, readme),
     long_description_content_type="text/markdown",

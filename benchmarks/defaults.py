@@ -150,6 +150,7 @@ QUESTIONS = {
             OURS: _ours(text_classifier),
             "without context": _ours(text_classifier, context=False),
             "without characters": _ours(text_classifier, characters=None),
+            "scores of words as they start": _ours(text_classifier, attention_C=1e-9),
         },
         texts=True,
         sizes=(*FEW, 3_000, None),

@@ -29,7 +29,7 @@ from .text._word_vectors import WordVectors
 
 
 class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Classifier of texts, with calibrated probabilities and reasons that can be checked.
+    """Classifier of texts, with probabilities and reasons that can be checked.
 
     It has a :class:`~sklearn_clsattn.text.ContextVectorizer`, which turns texts into bags of words,
     word pairs and character n-grams, and a :class:`ClsAttentionClassifier` of these bags. It
@@ -287,8 +287,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         ----------
         X : iterable of str
             Texts.
-        y : array-like of shape (n_texts,)
-            Their class labels.
+        y : array-like of shape (n_texts,) or (n_texts, n_labels)
+            Their class labels, or 0 and 1 for each of several labels.
         classes : array-like of shape (n_classes,), default=None
             All labels that occur in any batch. The first call needs them; in later calls they may
             be omitted.

@@ -56,17 +56,17 @@ def compare(
         The names of the models, and unfitted classifiers of texts, of which clones are fitted. By
         default this package's classifier; logistic regressions on TF-IDF of words and pairs, and
         of words, pairs and characters (sublinear, C chosen from 1, 10 and 100 by validation on the
-        training texts); linear classifiers with scikit-learn's default parameters, but up to 1,000
-        iterations; and the majority class.
+        training texts); logistic regression, a linear SVM, naive Bayes and NB-SVM with
+        scikit-learn's default parameters, but up to 1,000 iterations; and the majority class.
 
     Returns
     -------
     measures : DataFrame
-        One row per model, with the columns `accuracy`, `p_value`, `macro_f1`, `log_loss` and
-        `calibration_error` (:func:`expected_calibration_error`), both NaN for a model without
-        probabilities, and `fit_seconds` and `predict_seconds`, from texts to a fitted model and to
-        predictions. Log loss covers the texts whose class is in training. The p value is how
-        probable so large a difference in accuracy from the first model is by chance alone [1]_.
+        One row per model. `accuracy`, and `p_value`: how probable so large a difference in accuracy
+        from the first model is by chance alone [1]_, NaN for the first. `macro_f1`. `log_loss` (of
+        the texts whose class is in training) and `calibration_error`
+        (:func:`expected_calibration_error`), NaN for a model without probabilities. `fit_seconds`
+        and `predict_seconds`, from texts to a fitted model and to predictions.
 
     Warns
     -----

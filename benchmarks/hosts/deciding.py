@@ -40,7 +40,7 @@ CONFIDENCE, COVERED = 0.95, 0.9
 # Thresholds, closer to each other near 1, where some models' probabilities are.
 GRID = 1 - np.geomspace(1, 0.001, 100)
 STEPS = np.linspace(0.5, 0.95, 10)
-COLORS = {OURS: "#1f6fb4", TAUGHT: "#1f6fb4", LOGISTIC: "#b2570f", SETFIT: "#3b7d3b"}
+COLORS = {OURS: "#1f6fb4", TAUGHT: "#7a3e9d", LOGISTIC: "#b2570f", SETFIT: "#3b7d3b"}
 
 Probabilities = NDArray[np.float64]
 
