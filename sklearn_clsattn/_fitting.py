@@ -107,18 +107,16 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
     """Return the offsets of intercepts, (n_outputs,): logarithms of the classes' factors.
 
-    `class_weights`, (n_classes,), are the sums of the documents' weights. Each class that has
-    documents is worth :data:`PSEUDO_DOCUMENTS` more, as the shares of a few documents are uncertain
-    (Laplace's rule of succession). A factor by `class_weight` multiplies the odds of a class; that
-    of weight 0 is tiny, so that logarithms of probabilities are finite.
+    `class_weights`, (n_classes,), are the sums of the documents' weights. Each class is worth
+    :data:`PSEUDO_DOCUMENTS` more, as the shares of a few documents are uncertain (Laplace's rule of
+    succession), but at most twice its documents. A factor by `class_weight` multiplies the odds of
+    a class; that of weight 0 is tiny, so that logarithms of probabilities are finite.
     """
     # 1) the shares of classes
-    is_present = class_weights > 0
-    worth = class_weights + PSEUDO_DOCUMENTS * is_present
-    logs = np.log(np.where(is_present, worth, 1.0) / np.where(is_present, class_weights, 1.0))
+    logs = np.log1p(PSEUDO_DOCUMENTS / np.maximum(class_weights, PSEUDO_DOCUMENTS))
     # 2) the class weights
     if class_weight is not None:
-        factors = class_factors(class_weight, classes, worth)
+        factors = class_factors(class_weight, classes, class_weights * np.exp(logs))
         logs += np.log(factors.clip(_LEAST_FACTOR))
     return logs[1:] - logs[:1] if len(logs) == 2 else logs
 

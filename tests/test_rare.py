@@ -107,6 +107,20 @@ def test_class_weights_multiply_the_odds(n_classes, kind):
     assert_allclose(odds(model, X), expected, atol=1e-9)
 
 
+def test_a_class_of_little_weight_is_seldom_predicted():
+    X, y = data(3)
+    y[y == 2] = 1
+    y[:1] = 2
+    shares = []
+    for weight in (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 2.0):
+        weights = np.where(y == 2, weight, 1.0)
+        model = ClsAttentionClassifier(C=1.0).fit(X, y, sample_weight=weights)
+        shares.append(model.predict_proba(X)[1:, 2].mean())
+    assert shares == sorted(shares)
+    assert shares[3] < 1e-6
+    assert shares[-1] < 0.05
+
+
 def test_class_weights_of_batches_and_of_label_issues():
     X, y = data(2)
     weights = {0: 1.0, 1: 5.0}
