@@ -30,7 +30,9 @@ def run_compare(arguments: Namespace) -> None:
     measures = compare(X_train, y_train, X_test, y_test)
     print(f"{len(X_train):,} training texts, {len(X_test):,} test texts")
     print(measures.to_string(float_format="{:.4f}".format, na_rep="-"))
-    print("p_value: of so large a difference in accuracy from the first model, by chance alone")
+    print(
+        "p_value: how probable so large a difference in accuracy from the first model is by chance"
+    )
 
 
 def run_fit(arguments: Namespace) -> None:
