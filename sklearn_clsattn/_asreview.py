@@ -11,7 +11,7 @@ class ASReviewClassifier(ClsAttentionClassifier):
     """Attention over words, for screening records; see `ClsAttentionClassifier`.
 
     Where few records are relevant and read in order of their rank, words are better not scaled by
-    their log-odds: the figures are in `benchmarks/results/screening.md`.
+    their log-odds (``python -m benchmarks.hosts.screening``).
     """
 
     name = "clsattn"

@@ -100,8 +100,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Token values E.v: what a token adds to the decision per unit of attention.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted mean of the values. With one label a document, it has the
-        class weights, and each class's share of one more document than there are.
+        Added to the attention-weighted mean of the values. With one label a document, it includes
+        the class weights and a pseudo-document of each class.
     cls_score_, cls_weight_ : float
         Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
         value is 0. If it does not attend to itself, these are -inf and 0.

@@ -285,6 +285,11 @@ def measures_table(measured: Mapping[str, Measured]) -> pd.DataFrame:
     return table
 
 
+def probability_text(probability: float) -> str:
+    """Return a probability with four decimals; a small one is not shown as 0."""
+    return "<0.0001" if probability < 0.00005 else f"{probability:.4f}"
+
+
 def _p_value(is_right: NDArray[np.bool_], other_is_right: NDArray[np.bool_]) -> float:
     """Return McNemar's exact p value of two models that are right on these documents."""
     alone = int((is_right & ~other_is_right).sum())

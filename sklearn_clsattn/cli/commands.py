@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from .._text_classifier import TextClassifier
 from .._writing import visible, written_whole
-from ..comparison import compare
+from ..comparison import compare, probability_text
 from ..datasets import load_requests
 from ..inspection import explain, report
 from ..inspection.important_tokens import important_tokens, token_importance
@@ -29,6 +29,7 @@ def run_compare(arguments: Namespace) -> None:
     X_train, X_test, y_train, y_test = _split(arguments)
     measures = compare(X_train, y_train, X_test, y_test)
     print(f"{len(X_train):,} training texts, {len(X_test):,} test texts")
+    measures["p_value"] = measures["p_value"].map(probability_text, na_action="ignore")
     print(measures.to_string(float_format="{:.4f}".format, na_rep="-"))
     print(
         "p_value: how probable so large a difference in accuracy from the first model is by chance"

@@ -28,6 +28,7 @@ from ..comparison import (
     fitted_models,
     measure,
     measures_table,
+    probability_text,
     text_baselines,
     warn_of_shared_texts,
     warn_of_unknown_labels,
@@ -225,7 +226,8 @@ def _measures_table(measures: pd.DataFrame) -> Table:
         texts = [str(model)]
         for name, number in row.items():
             decimals = 2 if str(name).endswith("seconds") else 4
-            texts.append("–" if math.isnan(number) else f"{number:.{decimals}f}")
+            text = probability_text(number) if name == "p_value" else f"{number:.{decimals}f}"
+            texts.append("–" if math.isnan(number) else text)
         cells.append(texts)
     return Table(["model", *heads], cells)
 
