@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.text._teacher import N_FOLDS
 
 N_LABELLED, N_MORE = 40, 240
 
@@ -139,6 +140,21 @@ def test_labels_of_every_type(names):
         model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.classes_.tolist() == list(names)
         assert model.predict(["good one", "bad one"]).tolist() == list(names[::-1])
+
+
+class Counted(TfidfVectorizer):
+    n_fits = 0
+
+    def fit_transform(self, *given):
+        type(self).n_fits += 1
+        return super().fit_transform(*given)
+
+
+def test_an_unfitted_teacher_learns_once_from_each_fold(texts):
+    labelled, (more, _) = texts[:2]
+    unfitted = make_pipeline(Counted(), LogisticRegression(C=10))
+    TextClassifier(C=1.0).fit(*labelled, unlabeled=more, teacher=unfitted)
+    assert Counted.n_fits == 1 + N_FOLDS
 
 
 class Shuffles(BaseEstimator):

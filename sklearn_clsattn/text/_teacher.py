@@ -65,6 +65,8 @@ _TAUGHT_TOL = 1e-4  # by default; the probabilities say less than labels, and te
 _SHARPNESS_PENALTY = 0.25  # on the square of its logarithm, in nats per labelled text
 _MOST_SHARPNESS = 4.0  # and its inverse is the least
 
+Folds = list[tuple[Numbers, Numbers]]  # rows of labelled texts in training, and held out
+
 
 class Lesson(NamedTuple):
     """The result of a fit with teachers.
@@ -169,6 +171,7 @@ class Teachers:
                 fitted = clone(teacher).fit([*labelled_texts, *texts])
             frames.append(answers_of(fitted, texts, np.unique(labels), log))
         self.classes, answers = joined(frames)
+        self.learned: dict[tuple[int, bytes], Array] = {}  # by teacher and labelled rows
         rows = np.flatnonzero(~np.isnan(answers).all(axis=(0, 2)))
         if not len(rows):
             raise ValueError("No teacher answers any text of unlabeled.")
@@ -178,25 +181,31 @@ class Teachers:
     def __len__(self) -> int:
         return len(self._teachers)
 
+    def label_probabilities(self) -> Array:
+        """Return the labels as probabilities, (n_labelled, n_classes)."""
+        columns = np.searchsorted(self.classes, self.labels)
+        return np.asarray(np.eye(len(self.classes))[columns])
+
     def learns(self, number: int) -> bool:
         """Return whether a teacher learns from the labels."""
         return learns_from_labels(self._teachers[number])
 
-    def answers_without(self, number: int, labelled: Numbers, rows: Numbers) -> Array:
-        """Return a teacher's probabilities of some texts, learned from some labels alone."""
+    def answers_without(self, number: int, labelled: Numbers) -> Array:
+        """Return a teacher's probabilities of the texts, learned from some labels alone."""
         if not self.learns(number):
-            return np.asarray(self.answers[number, rows])
-        labels = self.labels[labelled]
-        other = clone(self._teachers[number])
-        other.fit([self.labelled_texts[row] for row in labelled], labels)
-        frame = answers_of(other, [self.texts[row] for row in rows], np.unique(labels))
-        return np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
+            return np.asarray(self.answers[number])
+        key = number, labelled.tobytes()
+        if key not in self.learned:  # it may learn for minutes
+            labels = self.labels[labelled]
+            other = clone(self._teachers[number])
+            other.fit([self.labelled_texts[row] for row in labelled], labels)
+            frame = answers_of(other, self.texts, np.unique(labels))
+            self.learned[key] = np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
+        return self.learned[key]
 
-    def pooled_without(
-        self, shares: Array, labelled: Numbers, rows: Numbers
-    ) -> tuple[Array, Array]:
-        """Return the teachers' mean of some texts then, and the shares of those who answer."""
-        every_answer = [self.answers_without(at, labelled, rows) for at in range(len(self))]
+    def pooled_without(self, shares: Array, labelled: Numbers) -> tuple[Array, Array]:
+        """Return the teachers' mean of the texts then, and the shares of those who answer."""
+        every_answer = [self.answers_without(at, labelled) for at in range(len(self))]
         return pooled(np.array(every_answer), shares)
 
     def __getitem__(self, rows: Numbers) -> Teachers:
@@ -204,6 +213,7 @@ class Teachers:
         some = copy(self)
         some.texts = [self.texts[row] for row in rows]
         some.answers = self.answers[:, rows]
+        some.learned = {}
         return some
 
     def sample(self) -> Numbers:
@@ -234,9 +244,15 @@ def learn_from_teachers(
     log = print if classifier.verbose else None
     teachers = Teachers(listed(teacher), texts, labels, groups, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
-    # 2) how much each is believed
-    shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights)
-    # 3) the fit with weight 1
+    # 2) the labelled texts as without a teacher, and their folds
+    folds: Folds = []
+    if len(texts):
+        plain_vectorizer = clone(vectorizer)
+        plain_texts = _plain_texts(plain_vectorizer, teachers, weights, unlabeled)
+        folds = list(_folds(plain_texts))
+    # 3) how much each teacher is believed
+    shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights, folds)
+    # 4) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
     teachers = teachers[np.flatnonzero(answering)]
     every_text = _taught_texts(vectorizer, teachers, shares, weights)
@@ -244,32 +260,23 @@ def learn_from_teachers(
     class_weights = every_text.class_sums()
     if not len(texts):
         return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
-    # 4) whether they are believed, and the sharpness
+    # 5) whether they are believed, and the sharpness, by fewer of their texts
+    sample = teachers.sample()
+    some_teachers = teachers[sample]
+    some_texts = every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])]
     if len(teachers) == 1:
-        sample = teachers.sample()
-        rows = np.concatenate([np.arange(len(texts)), len(texts) + sample])
-        alone = taught_alone(_QuickFit(model), every_text[rows], teachers[sample])
-        accuracies = _accuracies(alone, every_text)
-    plain_vectorizer = clone(vectorizer)
-    plain_bags = fit_bags(
-        plain_vectorizer,
-        texts,
-        labels,
-        sample_weight=weights,
-        unlabeled=unlabeled,
-        groups=groups,
-    )
-    targets = every_text.targets[: len(texts)]
-    plain_texts = TaughtTexts(plain_bags, targets, weights, len(texts), groups)
-    judges = list(_judges(plain_texts))
+        alone = _taught_alone(_QuickFit(model), some_texts, some_teachers, folds)
+        accuracies = _accuracies(alone, some_texts)
+    judges = list(_judges(plain_texts, folds))
     if not judges:
         return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
-    taught_logs = _taught_logs(_QuickFit(model), every_text, teachers, shares, judges)
+    n_each = len(teachers.texts) / len(sample)
+    taught_logs = _taught_logs(_QuickFit(model), some_texts, some_teachers, shares, n_each, judges)
     sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
     plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
     if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
         # The search for its C and gamma takes time: this fit is made only if it may be better.
-        plain_model = clone(classifier).fit(plain_bags, labels, weights, groups=groups)
+        plain_model = clone(classifier).fit(plain_texts.bags, labels, weights, groups=groups)
         plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
         if loss > _loss(plain_logs, plain_texts, judges):
             none = np.zeros(len(shares))
@@ -304,6 +311,7 @@ def _shares_and_accuracies(
     classifier: ClsAttentionClassifier,
     teachers: Teachers,
     weights: Array,
+    folds: Folds,
 ) -> tuple[Array, Array]:
     """Return the teachers' shares in their mean, (n_teachers,), and accuracies, (n_teachers, 3).
 
@@ -317,10 +325,26 @@ def _shares_and_accuracies(
     some = teachers[teachers.sample()]
     even = np.full(len(teachers), 1.0 / len(teachers))
     texts = _taught_texts(clone(vectorizer), some, even, weights)
-    alone = taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some)
+    alone = _taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some, folds)
     likelihoods = (alone * texts.targets.values[: len(weights)]).sum(axis=2)
     shares = shares_by_labels(likelihoods, weights, shares)
     return shares, _accuracies(alone, texts)
+
+
+def _plain_texts(
+    vectorizer: ContextVectorizer, teachers: Teachers, weights: Array, unlabeled: list[str]
+) -> TaughtTexts:
+    """Return the bags of labelled texts, of these weights, as a fit without teachers has them."""
+    bags = fit_bags(
+        vectorizer,
+        teachers.labelled_texts,
+        teachers.labels,
+        sample_weight=weights,
+        unlabeled=unlabeled,
+        groups=teachers.groups,
+    )
+    targets = Targets(teachers.classes, teachers.label_probabilities())
+    return TaughtTexts(bags, targets, weights, len(weights), teachers.groups)
 
 
 def _taught_texts(
@@ -329,9 +353,8 @@ def _taught_texts(
     """Return the bags of labelled texts, of these weights, and of the teachers' texts."""
     probabilities, answering = pooled(teachers.answers, shares)
     n_labelled = len(weights)
-    values = np.zeros((n_labelled, len(teachers.classes)))
-    values[np.arange(n_labelled), np.searchsorted(teachers.classes, teachers.labels)] = 1.0
-    targets = Targets(teachers.classes, np.vstack([values, probabilities]))
+    values = np.vstack([teachers.label_probabilities(), probabilities])
+    targets = Targets(teachers.classes, values)
     weights = np.append(weights, answering)
     groups = teachers.groups
     if groups is not None:  # each taught text is one of its own
@@ -349,7 +372,9 @@ def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttent
     return model.fit(texts.bags, texts.targets, texts.weights, groups=texts.groups)
 
 
-def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -> Array:
+def _taught_alone(
+    quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers, folds: Folds
+) -> Array:
     """Return the classes' probabilities of labelled texts by models taught by one teacher alone.
 
     They are (n_teachers, n_labelled, n_classes). A teacher that learns from the labels is asked
@@ -358,14 +383,11 @@ def taught_alone(quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers) -
     """
     n_labelled = texts.n_labelled
     every_row = np.arange(n_labelled)
-    rows = np.arange(len(teachers.texts))
     alone = np.full((len(teachers), n_labelled, len(teachers.classes)), np.nan)
     for number in range(len(teachers)):
-        folds = [(every_row, every_row)]
-        if teachers.learns(number):
-            folds = list(_folds(texts[every_row]))
-        for labelled, held_out in folds:
-            answers = teachers.answers_without(number, labelled, rows)
+        asked = folds if teachers.learns(number) else [(every_row, every_row)]
+        for labelled, held_out in asked:
+            answers = teachers.answers_without(number, labelled)
             answered = np.flatnonzero(~np.isnan(answers[:, 0]))
             taught = n_labelled + answered
             training = texts.with_probabilities(taught, answers[answered], 1.0)[taught]
@@ -386,17 +408,15 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     return np.array(rows)
 
 
-def _judges(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
+def _judges(labelled_texts: TaughtTexts, folds: Folds) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the rows of labelled texts in training, and those held out that they can predict."""
-    for labelled, held_out in _folds(labelled_texts):
+    for labelled, held_out in folds:
         known = _of_known_classes(labelled_texts, labelled, held_out)
         if len(known):
             yield labelled, known
 
 
-def _plain_logs(
-    quick_fit: _QuickFit, labelled_texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]
-) -> Array:
+def _plain_logs(quick_fit: _QuickFit, labelled_texts: TaughtTexts, judges: Folds) -> Array:
     """Return the classes' log probabilities of judges without teachers, (n_judges, n_classes)."""
     logs = []
     for labelled, held_out in judges:
@@ -410,36 +430,33 @@ def _taught_logs(
     texts: TaughtTexts,
     teachers: Teachers,
     shares: Array,
-    judges: list[tuple[Numbers, Numbers]],
+    n_each: float,
+    judges: Folds,
 ) -> Array:
     """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes).
 
-    Fewer of the teachers' texts are learned, each for several.
+    A text of the teachers stands for `n_each`.
     """
-    sample = teachers.sample()
-    taught = texts.n_labelled + sample
-    factor = len(teachers.texts) / len(sample)
+    taught = texts.n_labelled + np.arange(len(teachers.texts))
     logs = []
     for labelled, held_out in judges:
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
-            probabilities, answering = teachers.pooled_without(shares, labelled, sample)
+            probabilities, answering = teachers.pooled_without(shares, labelled)
             fold_texts = texts.with_probabilities(taught, probabilities, answering)
-        training = fold_texts[np.concatenate([labelled, taught])].with_weight(factor)
+        training = fold_texts[np.concatenate([labelled, taught])].with_weight(n_each)
         logs.append(quick_fit.log_probabilities(training, texts[held_out]))
     return np.vstack(logs)
 
 
-def _loss(logs: Array, texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]) -> float:
+def _loss(logs: Array, texts: TaughtTexts, judges: Folds) -> float:
     """Return the judges' mean log loss by log probabilities of the classes."""
     rows = np.concatenate([held_out for _, held_out in judges])
     losses = -(logs * texts.targets.values[rows]).sum(axis=1)
     return float(np.average(losses, weights=texts.weights[rows]))
 
 
-def _sharpness_and_loss(
-    logs: Array, texts: TaughtTexts, judges: list[tuple[Numbers, Numbers]]
-) -> tuple[float, float]:
+def _sharpness_and_loss(logs: Array, texts: TaughtTexts, judges: Folds) -> tuple[float, float]:
     """Return the factor of decisions with the least penalized loss of the judges, and this loss."""
 
     def penalized_loss(log_factor: float) -> float:
