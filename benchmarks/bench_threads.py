@@ -1,12 +1,11 @@
-"""Fits with one thread and with all, with few labels, and beside another checkout.
+"""Fits with one thread and with all, and beside another checkout.
 
 ``python -m benchmarks.bench_threads [--reviews FOLDER] [--explore FOLDER] [--sets NAME ...]``
 
 From raw texts, beside logistic regression on TF-IDF of words and pairs of words; from counts,
-beside a LinearSVC on TF-IDF of the same counts. With ``--labels``, fits on so many texts, with one
-thread. With ``--against CHECKOUT``, our models are also fitted by that checkout's package. Each fit
-has a process of its own, after a short fit that imports; models take turns. BLAS has one thread,
-which is faster for all of them.
+beside a LinearSVC on TF-IDF of the same counts. With ``--against CHECKOUT``, our models are also
+fitted by that checkout's package. Each fit has a process of its own, after a short fit that
+imports; models take turns. BLAS has one thread, which is faster for all of them.
 """
 
 from __future__ import annotations
@@ -32,15 +31,13 @@ from . import pages, problems
 from .models import LOGISTIC, OURS, logistic, quality, text_classifier
 from .processes import in_process, timed
 
-LOGISTIC_OF_ALL = f"{LOGISTIC}, of every word and pair"
 COUNTS = "counts, C chosen"
 COUNTS_C = "counts, C=1"
 SVC = "counts, TF-IDF, LinearSVC"
 # The last model of a group is the unit.
 TEXT_MODELS = OURS, LOGISTIC
-FEW_MODELS = OURS, LOGISTIC_OF_ALL
 COUNT_MODELS = COUNTS, COUNTS_C, SVC
-_UNITS = LOGISTIC, LOGISTIC_OF_ALL, SVC
+_UNITS = LOGISTIC, SVC
 
 _PAIRS = {"ngram_range": (1, 2), "min_df": 2}
 _WARM_UP_ROWS = 500
@@ -50,8 +47,6 @@ def make(name: str) -> Any:
     """Return a model by its name."""
     if name == LOGISTIC:
         return logistic(sublinear_tf=True, min_df=2)
-    if name == LOGISTIC_OF_ALL:
-        return logistic()
     if name in (COUNTS, COUNTS_C):
         return ClsAttentionClassifier(C="auto" if name == COUNTS else 1.0)
     if name == SVC:
@@ -60,13 +55,11 @@ def make(name: str) -> Any:
     return text_classifier()
 
 
-def measured(name: str, set_name: str, source: list[Any], n_labels: int | None) -> dict[str, Any]:
+def measured(name: str, set_name: str, source: list[Any]) -> dict[str, Any]:
     """Return the seconds of a model's fit on a set, what it reaches, and what it has read."""
     warnings.simplefilter("ignore")  # of solvers that stop early
     problem = problems.load(set_name, *source)
-    order = np.random.default_rng(0).permutation(len(problem.y_train))[:n_labels]
-    texts = problem.X_train[order]
-    y = problem.y_train[order]
+    texts, y = problem.X_train, problem.y_train
     X: Any = texts
     asked: Any = problem.X_test
     if name in COUNT_MODELS:
@@ -77,12 +70,10 @@ def measured(name: str, set_name: str, source: list[Any], n_labels: int | None) 
     make(name).fit(X[some], y[some])
     model = make(name)
     _, seconds = timed(partial(model.fit, X, y))
-    known = np.flatnonzero(np.isin(problem.y_test, model.classes_))
     return {
         "seconds": seconds,
-        "labels": len(y),
         "megabytes": sum(len(text.encode()) for text in texts) / 1e6,
-        **quality(model, asked[known], problem.y_test[known]),
+        **quality(model, asked, problem.y_test),
     }
 
 
@@ -91,7 +82,7 @@ def compared(
 ) -> list[tuple[str, ...]]:
     """Return a row for each model, of which the last is the unit; models take turns."""
     source = options.reviews, options.explore, options.rows
-    given = set_name, source, options.labels
+    given = set_name, source
     # 1) our models by both checkouts, the unit by this one
     checkouts = {name: (name, pages.ROOT) for name in models}
     for name in models:
@@ -112,7 +103,6 @@ def compared(
         found = results[title][0]
         row = (
             set_name,
-            f"{found['labels']:,}",
             "1" if one_thread else str(joblib.cpu_count()),
             title,
             f"{seconds:.2f}",
@@ -130,28 +120,23 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure the fits, and write the page."""
     parser = pages.parser("bench_threads", __doc__, "reviews", "explore")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="by default reviews")
-    parser.add_argument("--labels", type=int, help="labelled texts, on one thread")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout")
     parser.add_argument("--runs", type=int, default=3, help="of which the medians are printed")
     parser.add_argument("--rows", type=int, help="for a trial")
     options = parser.parse_args(arguments)
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}  # of the processes
     names = options.sets or (["imdb", "polarity"] if options.reviews else ["topic"])
-    kinds = (FEW_MODELS,) if options.labels else (TEXT_MODELS, COUNT_MODELS)
     rows = []
-    for name, one_thread in product(names, (True,) if options.labels else (True, False)):
-        for models in kinds:
-            rows += compared(models, name, options, one_thread)
-    header = "set", "labelled texts", "threads", "", "fit, s", "over the linear", "MB/s"
+    for name, one_thread, models in product(names, (True, False), (TEXT_MODELS, COUNT_MODELS)):
+        rows += compared(models, name, options, one_thread)
+    header = "set", "threads", "", "fit, s", "over the linear", "MB/s"
     notes = (
         "Medians; BLAS on one thread. Words and pairs of words in two documents at least. *Over "
         "the linear*: seconds over those of the linear model. *MB/s*: megabytes of text, by the "
-        "seconds from texts, or counts, to a fitted model. Test texts are those of classes with a "
-        "labelled text."
+        "seconds from texts, or counts, to a fitted model."
     )
     command = "bench_threads" + " --reviews FOLDER" * bool(options.reviews)
     command += f" --explore FOLDER --sets {' '.join(options.sets)}" if options.sets else ""
-    command += f" --labels {options.labels}" if options.labels else ""
     command += " --against CHECKOUT" * bool(options.against)
     table = pages.table((*header, "accuracy", "log loss"), rows)
     pages.publish(options.output, "One thread, and all", command, notes, table)

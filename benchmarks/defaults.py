@@ -166,6 +166,16 @@ QUESTIONS = {
         texts=True,
         sizes=FEW,
     ),
+    "few_documents": Question(
+        "Of how few documents is C only guessed?",
+        {
+            f"fewer than {n}": Variant(text_classifier, {"training.choose_c.LEAST_TELLING": n})
+            for n in (100, 250, 500)
+        },
+        texts=True,
+        sizes=(100, 200, 400),
+        seeds=3,
+    ),
 }
 
 _NOTES = (

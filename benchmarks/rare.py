@@ -1,15 +1,10 @@
-"""Thin evidence: one class rare, ranking with few labels, words that are spelled otherwise.
+"""Thin evidence: one class rare, words that are spelled otherwise.
 
-``python -m benchmarks.rare [--explore FOLDER] [--screening FOLDER] [--languages FOLDER]``
+``python -m benchmarks.rare [--explore FOLDER] [--languages FOLDER]``
 
 *Thinned sets*: training texts of the exploration sets with 1, 2, 5, 20 or 80 of one class among
 3,000 (of sets with many classes another class in each draw). The other texts are for testing,
 weighted so that the classes have the same shares as in training.
-
-*Screening*: files NAME.csv with title, abstract and included, such as the public ones of the
-ASReview thesis (GerbrichFerdinands/asreview-thesis, `datasets/sim_datasets`). One relevant and one
-irrelevant record are known; then ten records a step are read, those that a classifier ranks first.
-WSS@95 is the share of records that need not be read to find 95 % of the relevant ones, less .05.
 
 *Words spelled otherwise*: 30 training texts a class, as they are; misspelled (six of ten words have
 two letters swapped, or one left out, doubled or replaced); and joined (half of all spaces are left
@@ -23,7 +18,6 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -45,15 +39,13 @@ from sklearn_clsattn.text import TokenVectorizer
 from . import pages
 from .models import OURS, quality, text_classifier
 from .problems import load, sources
-from .processes import timed
 
-PARTS = "thinned", "screening", "words"
+PARTS = "thinned", "words"
 SETS = "sst2", "subj", "mr", "sms", "agnews", "20news", "banking77", "trecfine"
 RARE = 1, 2, 5, 20, 80
 N_TEXTS = 3_000
 N_TESTED = 3_000  # texts of the other classes
 LEAST = 120  # texts of a class that is made rare
-STEP = 10  # records that are read at a time
 FEW_SETS = "trec", "agnews", "banking77", "subj", "mr"
 FEW = 30  # training texts of a class
 FEW_CLASSES = 8
@@ -182,71 +174,6 @@ def _rows(means: pd.DataFrame, form: str) -> list[list[str]]:
     ]
 
 
-def screening(
-    X: Any, y: NDArray[Any], make: Callable[[], Any], seed: int
-) -> tuple[NDArray[np.intp], float]:
-    """Return the records in the order in which they are read, and the seconds of a fit and rank."""
-    rng = np.random.default_rng(seed)
-    read = [int(rng.choice(np.flatnonzero(y == k))) for k in (1, 0)]
-    is_read = np.zeros(len(y), dtype=bool)
-    is_read[read] = True
-    seconds = []
-    while y[read].sum() < y.sum():
-
-        def fit_and_rank() -> NDArray[Any]:
-            return np.asarray(make().fit(X[read], y[read]).decision_function(X))  # noqa: B023
-
-        scores, time_of_step = timed(fit_and_rank, time.perf_counter)
-        seconds.append(time_of_step)
-        order = np.argsort(-scores, kind="stable")
-        found = order[~is_read[order]][:STEP]
-        is_read[found] = True
-        read += found.tolist()
-    return np.array(read), float(np.mean(seconds))
-
-
-def screening_measures(y: NDArray[Any], read: NDArray[np.intp]) -> tuple[float, float]:
-    """Return WSS@95, and the share of the relevant records in the first tenth that was read."""
-    found = np.cumsum(y[read]) / y.sum()
-    n_needed = int(np.argmax(found >= 0.95)) + 1
-    first_tenth = min(len(y) // 10, len(read)) - 1
-    return 0.95 - n_needed / len(y), float(found[first_tenth])
-
-
-def screening_table(texts_and_labels: dict[str, Any], starts: int) -> str:
-    """Return the table of a loop over the records of each set."""
-    rows = []
-    for name, (texts, y) in texts_and_labels.items():
-        counts = TokenVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts)
-        tfidf = TfidfVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts)
-        loops = {
-            COUNTS: (counts, ClsAttentionClassifier),
-            "TF-IDF, LinearSVC(C=.11), balanced": (
-                tfidf,
-                lambda: LinearSVC(C=0.11, class_weight="balanced"),
-            ),
-        }
-        for title, (X, make) in loops.items():
-            results = []
-            for seed in range(starts):
-                read, seconds = screening(X, y, make, seed)
-                results.append([*screening_measures(y, read), 1e3 * seconds])
-            wss, recall, milliseconds = np.mean(results, axis=0)
-            numbers = f"{wss:.3f}", f"{recall:.3f}", f"{milliseconds:.0f}"
-            rows.append([name, title, *numbers])
-    return pages.table(["", "", "WSS@95", "found in a tenth", "ms a step"], rows)
-
-
-def read_records(folder: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return titles with abstracts, and whether records are relevant, of each file."""
-    records = {}
-    for file in sorted(folder.glob("*.csv")):
-        frame = pd.read_csv(file, keep_default_na=False)
-        texts = (frame["title"] + " " + frame["abstract"]).to_numpy(dtype=object)
-        records[file.stem] = texts, frame["included"].to_numpy(dtype=int)
-    return records
-
-
 def misspelled(text: str, random_state: random.Random) -> str:
     """Return a text with a typing error in six of ten words that have three letters or more."""
     words = text.split(" ")
@@ -339,10 +266,8 @@ def words_table(sets: Iterable[tuple[str, Any, Any]], draws: int) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write the page."""
     parser = pages.parser("rare", __doc__, "explore")
-    parser.add_argument("--screening", type=Path, metavar="FOLDER", help="folder of records")
     parser.add_argument("--languages", type=Path, metavar="FOLDER", help="folder of headlines")
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--starts", type=int, default=2, help="of each loop")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -350,18 +275,13 @@ def main(arguments: list[str] | None = None) -> int:
     readers: dict[str, Any] = {"topic": lambda: (topic.X_train, topic.y_train)}
     sets = few_sets = list(readers)
     n_rare: tuple[int, ...] = (5, 20)
-    records = {"topic": (topic.X_test, (topic.y_test == "returns").astype(int))}
     if options.explore:
         readers = sources(options.explore, None)
         sets, few_sets, n_rare = list(SETS), list(FEW_SETS), RARE
-    if options.screening:
-        records = read_records(options.screening)
     parts = []
     if "thinned" in options.parts:
         found = on_thinned_sets({name: readers[name] for name in sets}, n_rare, options.draws)
         parts += ["## Thinned sets", *thinned_tables(found)]
-    if "screening" in options.parts:
-        parts += ["## Screening", screening_table(records, options.starts)]
     if "words" in options.parts:
         few = few_texts({name: readers[name] for name in few_sets}, options.languages)
         parts += [
@@ -369,9 +289,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"Accuracy and log loss, {FEW} training texts a class, mean over draws.",
             words_table(few, options.draws),
         ]
-    command = (
-        f"rare --draws {options.draws} --starts {options.starts} --parts {' '.join(options.parts)}"
-    )
+    command = "rare" + " --explore FOLDER" * bool(options.explore)
+    command += " --languages FOLDER" * bool(options.languages)
     pages.publish(options.output, "Thin evidence", command, *parts)
     return 0
 

@@ -60,7 +60,7 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
         ["--rows", "30"],
         ["topic, 4 classes | 32", "topic, 4 classes | 16"],
     ),
-    "rare": (rare.main, ["--draws", "1", "--starts", "1"], list(rare.classifiers())),
+    "rare": (rare.main, ["--draws", "1"], list(rare.classifiers())),
     "explanations": (
         bench_explanations.main,
         ["--fast", "--samples", "100"],
