@@ -27,7 +27,7 @@ from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
 from ..training.evidence import group_duplicates, log_odds_without_groups, projections
-from ..training.folds import joined_groups
+from ..training.folds import joined_groups, near_copies
 from ..training.output_loss import OutputLoss, output_loss
 from ..training.statistics import CorpusStatistics, token_scaling
 from ..training.threads import in_threads, stream_in_threads
@@ -38,7 +38,8 @@ PREVIOUS_PENALTY = 5.0
 # Penalties double at this number of documents and grow with fewer, to prevent overfitting.
 PENALTY_DOCUMENTS = 200.0
 _MAX_ITER = 10  # 40 are no better
-_START_SCALE = 0.3
+_MOST_START_SCALE = 0.3
+_LEAST_START_SCALE = 1e-6
 _BLOCK = 1 << 18  # tokens whose positions are gathered together
 
 
@@ -70,8 +71,8 @@ def gather_evidence(
 
     `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
     the word before. Documents with equal counts are used together or not at all, in an order that
-    depends only on their counts, until entries times outputs reach `limit`. Documents of one of the
-    groups are left out together.
+    depends only on their counts, until entries times outputs reach `limit`. Near-copies, and
+    documents of one of the groups, are left out together.
     """
     # 1) statistics of all documents
     bag = sparse.csr_array(counts)
@@ -82,10 +83,13 @@ def gather_evidence(
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
 
-    # 2) the documents in use
-    groups = group_duplicates(*projections(Bags(bag)))
+    # 2) the documents in use, and those that are left out together
+    copies = group_duplicates(*projections(Bags(bag)))
+    groups = near_copies(Bags(bag), copies, weights)
+    if given_groups is not None:
+        groups = joined_groups(groups, given_groups)
     lengths = np.diff(bag.indptr)
-    is_used = _within_limit(groups, lengths, weights, limit / n_outputs)
+    is_used = _within_limit(copies, lengths, weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
     is_used_entry = np.repeat(is_used, lengths)
@@ -95,7 +99,6 @@ def gather_evidence(
 
     # 3) evidence and mass of an occurrence of each of their entries
     factors = bag.data / occurrences_of_entries
-    groups = groups if given_groups is None else joined_groups(groups, given_groups)
     own = targets.shares() * weights[:, None], weights
     odds = log_odds_without_groups(bag, groups[rows], *own, scaling.totals)
     evidence_factors = 2.0 * scaling.cls_weight * factors
@@ -211,11 +214,12 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
     penalties[:n_cells] = POSITION_PENALTY
     penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
-    start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
+    start_scale = _start_scale(evidence)
+    start = np.concatenate([np.zeros(n_scores), [start_scale], evidence.intercepts])
     # Minimised in units in which all curvatures are about 1.
     lower = np.full(len(start), -np.inf)
     lower[n_scores] = 0.0  # of alpha
-    units = 1.0 / np.sqrt(_curvature(evidence, penalties))
+    units = 1.0 / np.sqrt(_curvature(evidence, start_scale, penalties))
 
     def in_units(x: Array) -> tuple[float, Array]:
         loss, gradient = loss_and_gradient(units * x, evidence, penalties)
@@ -232,13 +236,30 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     return (units * result.x)[:n_scores]
 
 
-def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
+def _start_scale(evidence: GateEvidence) -> float:
+    """Return the multiple of the evidence to start from: one that is better than none."""
+    ones = np.ones(evidence.masses.shape[1])
+    masses = evidence.cls_weight + evidence.masses @ ones
+    outputs = np.stack([table @ ones for table in evidence.numerators], axis=1) / masses[:, None]
+
+    def loss(scale: float) -> float:
+        fitted = evidence.intercepts + scale * outputs
+        return float(evidence.output_loss(torch.from_numpy(fitted))[0])
+
+    scale = _MOST_START_SCALE
+    without = loss(0.0)
+    while loss(scale) > without and scale > _LEAST_START_SCALE:
+        scale /= 2.0
+    return scale
+
+
+def _curvature(evidence: GateEvidence, start_scale: float, penalties: Array) -> Array:
     """Return approximate second derivatives at the start, (n_scores + 1 + n_outputs,)."""
     n_outputs = len(evidence.intercepts)
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])
     masses = evidence.cls_weight + evidence.masses @ ones
-    slopes = _START_SCALE / masses
+    slopes = start_scale / masses
     by_square = variance * slopes**2
     by_position = np.zeros(len(ones))
     by_scale = 0.0

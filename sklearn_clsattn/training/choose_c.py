@@ -135,11 +135,14 @@ def choose_C(
     gamma is 1. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
-    guess = guess_C(mean, documents.statistics) if C is None else C
     # 1) a sample, and its folds
     n_different, sample = documents.sample()
     groups = sample.near_groups
-    n_different = round(n_different * _count_distinct(groups) / _count_distinct(sample.groups))
+    share_of_different = _count_distinct(groups) / _count_distinct(sample.groups)
+    n_different = round(n_different * share_of_different)
+    guess = C
+    if guess is None:  # near-copies count in the fit, but are no evidence
+        guess = share_of_different * guess_C(mean, documents.statistics)
     n_telling = _count_telling(sample, groups, n_different)
     says_enough = n_telling >= LEAST_TELLING or len(scales) > 1
     held_together = sample.held_together
