@@ -11,7 +11,26 @@ Terms are sorted by their UTF-16 code units. Of each, the array of `shared` numb
 units it begins with that the term before it has as well, 0 for every :data:`BLOCK`-th term; the
 rest of the terms stand one below the other in the header.
 
-Scores and values are 32-bit floats, or 16-bit floats with which ``number = shift + scale * float``.
+The header has
+
+- `format`, `version`: "sklearn-clsattn" and 1; readers refuse others;
+- `classes`, `labels`, `severalLabels`: the classes, how they are shown, and whether a text may have
+  several;
+- `lowercase`, `stopWords`: whether case is folded, and tokens that are left out first;
+- `ngramRange`, `characters`, `characterWeight`, `longestSpelled`: lengths of n-grams of words, and
+  of characters (or null); the weight of these, and the longest word that has some;
+- `gatePower`, `largestGateScore`, `previousWords`: an occurrence weighs `exp(gatePower * score)`,
+  the score within these bounds; the words that have a score as the word before;
+- `clsWeight`, `clsScore`, `intercept`: those of the model (``docs/mathematics.md``);
+- `terms`, `characterNgrams`, `block`: the vocabularies;
+- `arrays`: `name`, `type`, `length`, `shift` and `scale` of each, whose numbers are
+  ``shift + scale * stored``;
+- `unicode`: what each character is, and what case folding and normal forms make of it.
+
+The arrays are `sharedOfTerms` and `sharedOfCharacters`, a byte for each term; `startScores` and
+`endScores`, doubles, for each length of n-grams ten distances (1, 2 to 3, 4 to 7, ... words);
+`previousScores`, doubles; then `scores`, and `values0`, `values1`, ... for each decision, of the
+terms and then of the character n-grams, floats of 32 or 16 bits.
 """
 
 from __future__ import annotations

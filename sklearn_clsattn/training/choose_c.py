@@ -14,7 +14,8 @@ value itself at an end of the list.
 .. math:: \ln C = 1.66 - 4.14\, \nu .
 
 To :math:`\nu`, :data:`GUESS_DOCUMENTS` documents are added whose tokens tell nothing: of ten
-documents, naive Bayes may know the classes by chance.
+documents, naive Bayes may know the classes by chance. C is multiplied by the share of documents
+that are different, which near-copies are not: they count in the fit, and are no evidence.
 
 Few documents say little about C, so the choice is the mean of the held-out and the guessed ln C
 with weights n and 1,000, n being the number of different documents. Where nearly all are of one
@@ -140,9 +141,7 @@ def choose_C(
     groups = sample.near_groups
     share_of_different = _count_distinct(groups) / _count_distinct(sample.groups)
     n_different = round(n_different * share_of_different)
-    guess = C
-    if guess is None:  # near-copies count in the fit, but are no evidence
-        guess = share_of_different * guess_C(mean, documents.statistics)
+    guess = share_of_different * guess_C(mean, documents.statistics) if C is None else C
     n_telling = _count_telling(sample, groups, n_different)
     says_enough = n_telling >= LEAST_TELLING or len(scales) > 1
     held_together = sample.held_together
