@@ -108,7 +108,7 @@ def test_weights_of_a_batch_reach_both_steps():
     for name in FITTED:
         fitted = getattr(model.vectorizer_, name)
         assert_allclose(fitted, getattr(expected.vectorizer_, name), atol=1e-9)
-    assert_allclose(model.predict_proba(TEXTS), expected.predict_proba(TEXTS), atol=2e-3)
+    assert_allclose(model.predict_proba(TEXTS), expected.predict_proba(TEXTS), atol=5e-3)
 
 
 def test_weights_are_taken_by_position():
