@@ -62,7 +62,7 @@ for title, scaling in {"clsattn": None, "clsattn, scaled": "log_odds"}.items():
         f"{title}, not balanced": classified("clsattn", balancer=None, **given),
         f"{title}, one-hot": replace(classified("clsattn", **given), **ONE_HOT),
     }
-STARTS = 2
+STARTS = 5
 
 
 class Enough:
