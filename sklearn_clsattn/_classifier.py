@@ -173,7 +173,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     the tenth occurrence of a token adds less than the first. Binary counts stay as they are.
 
     Training uses single precision for integer counts and float32 input, and double precision for
-    other input. Predictions, attention and contributions are always in double precision.
+    other input, and for few documents with token vectors. Predictions, attention and contributions
+    are always in double precision.
 
     References
     ----------

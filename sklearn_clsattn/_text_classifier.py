@@ -318,8 +318,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """
-        if self.trusted_words:
-            raise ValueError("trusted_words need all texts at once: use fit.")
+        for name in ("trusted_words", "word_vectors"):
+            if getattr(self, name):
+                raise ValueError(f"{name} need all texts at once: use fit.")
         if hasattr(self, "classifier_"):
             bags = bags_of(self.vectorizer_, X)
         else:

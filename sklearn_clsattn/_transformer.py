@@ -232,8 +232,8 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative document weights; a weight of 2 is equivalent to two copies.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any batch; by default, those of the first batch. Only the first
-            call uses them.
+            All labels that occur in any batch; by default, those of the first batch. They are the
+            same in each call.
 
         Returns
         -------

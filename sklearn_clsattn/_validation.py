@@ -177,7 +177,7 @@ def targets_of_batch(
     # 1) all classes: of several labels and their tables, in the order of the columns
     named: Any = earlier
     if classes is not None:
-        named = np.asarray(list(classes) if isinstance(classes, set | frozenset) else classes)
+        named = np.asarray(sorted(classes) if isinstance(classes, set | frozenset) else classes)
     if named is None and not is_table:
         raise ValueError(
             "The first call to partial_fit needs all labels that occur in any batch: pass them as "

@@ -172,6 +172,7 @@ def test_dictionaries_can_be_written_as_json():
         for i, document in enumerate(plain["documents"]):
             terms = [token["contributions"] for token in document["tokens"]]
             assert_allclose(np.sum([*terms, plain["intercept"]], axis=0), explanation.decision[i])
+            assert all(token["vector_contributions"] is None for token in document["tokens"])
 
 
 def test_unfitted_estimators_are_refused():

@@ -534,9 +534,10 @@ def test_sixteen_bits_change_no_more_than_is_said(folder):
 # The module for services, and the script itself.
 
 
-def test_services_import_the_module(tmp_path):
+def test_services_import_the_module(tmp_path, monkeypatch):
     model = fitted("several classes")
-    model.to_javascript(tmp_path / "scorer")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    model.to_javascript("~/scorer")
     (tmp_path / "service.mjs").write_text(
         'import { readFileSync } from "node:fs";\n'
         'import { load } from "./scorer/scorer.js";\n'

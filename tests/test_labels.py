@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from helpers import data, refused
+from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
@@ -94,6 +95,15 @@ def test_the_first_batch_names_the_classes():
         refused("greater than one", model.partial_fit, documents, ["a"] * 20, classes=["a"])
         assert not hasattr(model, "classes_")
         assert model.partial_fit(documents, Y, classes=[0, 1]).classes_.tolist() == [0, 1]
+
+
+def test_a_set_of_classes_is_in_ascending_order():
+    names = ["eggs", "ham", "spam", "toast"]
+    indicator = np.array([Y, 1 - Y, Y, 1 - Y]).T
+    model = ClsAttentionClassifier(C=1.0).partial_fit(X, indicator, classes=set(names))
+    assert model.classes_.tolist() == names
+    expected = ClsAttentionClassifier(C=1.0).partial_fit(X, indicator, classes=names)
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
 def test_label_issues_keep_the_names_of_documents():

@@ -287,7 +287,7 @@ def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels, kind):
         problems = [(codes, n_labels)]
     documents = Documents(bags, given, weights)
     totals = TokenTotals.from_statistics(documents.statistics)
-    found = evidence_without(bags, *left_out(given, weights, documents.groups), totals)
+    found = evidence_without(bags, *left_out(given, weights, documents.copies), totals)
     for i in np.flatnonzero(weights):
         row = dense[i]
         odds = [slow_log_odds(sp.csr_array(dense), codes, weights, n, i) for codes, n in problems]

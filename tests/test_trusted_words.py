@@ -15,6 +15,7 @@ from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain, label_issues
 from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import WordVectors
 from sklearn_clsattn.text._context_vectorizer import fit_bags
 from sklearn_clsattn.training.documents import Documents
 from sklearn_clsattn.training.prior_mean import prior_mean
@@ -327,7 +328,6 @@ def test_what_is_refused(match, words, options):
 
 def test_batches_and_other_types_are_refused():
     batch = ["a goal", "a law"], ["a", "b"]
-    refused(
-        "need all texts at once", TextClassifier(trusted_words={"a": ["goal"]}).partial_fit, *batch
-    )
+    for known in ({"trusted_words": {"a": ["goal"]}}, {"word_vectors": WordVectors()}):
+        refused("need all texts at once", TextClassifier(**known).partial_fit, *batch)
     refused("trusted_words' parameter", TextClassifier(trusted_words="goal").fit, *batch)

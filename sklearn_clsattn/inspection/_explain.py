@@ -15,7 +15,7 @@ from .._text_classifier import TextClassifier
 from ..text._answers import classes_of
 from ..text._tokens import only_column
 from .attention_sum import AttentionSum
-from .class_pairs import Targets, targets_of, with_and_without
+from .class_pairs import ShownClasses, targets_of, with_and_without
 from .decision_sums import sum_of
 from .explanation import Explanation
 from .likeness import Likeness
@@ -212,7 +212,7 @@ def _effects(predictor: Predictor, classifier: Any, texts: tuple[str, ...] | Non
     return WordEffects(predictor)
 
 
-def _likeness(explained: Explained, targets: Targets) -> Likeness | None:
+def _likeness(explained: Explained, targets: ShownClasses) -> Likeness | None:
     """Return the vectors of a model's tokens, if they have some."""
     return explained.likeness(targets) if isinstance(explained, AttentionSum) else None
 

@@ -23,7 +23,7 @@ from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
-from .class_pairs import Targets
+from .class_pairs import ShownClasses
 from .column_names import column_names
 from .likeness import Likeness
 from .terms import ByToken, Terms
@@ -120,7 +120,7 @@ class AttentionSum:
         """Return a text with the places of its tokens."""
         return locate(self.steps[0] if self.steps else None, text, tokens)
 
-    def likeness(self, targets: Targets) -> Likeness | None:
+    def likeness(self, targets: ShownClasses) -> Likeness | None:
         """Return the vectors of the model's tokens, if they have some."""
         embeddings = vector_embeddings(self.classifier)
         if embeddings is None:

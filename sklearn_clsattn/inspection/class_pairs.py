@@ -13,7 +13,7 @@ from .._validation import encode_labels
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class ShownClasses:
     """The explained classes, and the model's outputs that are their decisions."""
 
     numbers: Numbers  # (n_targets,), of the classes
@@ -30,7 +30,7 @@ class Targets:
         return None if by_output is None else self.select(by_output)
 
 
-def targets_of(classes: NDArray[Any], target: Any, output: int) -> Targets:
+def targets_of(classes: NDArray[Any], target: Any, output: int) -> ShownClasses:
     """Return the explained classes: the target, all of several, or the second of two.
 
     Two classes have one output, the decision for the second, at this number.
@@ -46,8 +46,8 @@ def targets_of(classes: NDArray[Any], target: Any, output: int) -> Targets:
     else:
         numbers = np.array([1])
     if len(labels) > 2:
-        return Targets(numbers, outputs=numbers, sign=1.0)
-    return Targets(numbers, outputs=np.array([output]), sign=1.0 if numbers[0] else -1.0)
+        return ShownClasses(numbers, outputs=numbers, sign=1.0)
+    return ShownClasses(numbers, outputs=np.array([output]), sign=1.0 if numbers[0] else -1.0)
 
 
 def with_and_without(

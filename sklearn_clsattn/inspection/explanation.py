@@ -446,6 +446,7 @@ class Explanation:
             "contributions": self.contributions.tolist(),
             "own_contributions": nothing,
             "decisions_without": nothing,
+            "vector_contributions": nothing,
         }
         if self.own_contributions is not None:
             columns["own_contributions"] = _without_nan(self.own_contributions)

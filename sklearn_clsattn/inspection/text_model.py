@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._types import Array
-from .class_pairs import Targets
+from .class_pairs import ShownClasses
 from .predictor import Predictor
 from .terms import Explained
 from .token_positions import LocatedText
@@ -18,7 +18,7 @@ class TextModel:
 
     predictor: Predictor
     explained: Explained
-    targets: Targets
+    targets: ShownClasses
 
     def decisions(self, texts: list[str]) -> Array:
         """Return the decisions for the explained classes, (n_texts, n_targets)."""

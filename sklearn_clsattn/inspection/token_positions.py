@@ -24,8 +24,8 @@ from ..text._graphemes import whole_clusters
 from .edited_text import EditableText, Span
 
 _AROUND = 40  # characters on either side of a strong word
-# The methods of a vectorizer that positions depend on.
 _ANALYZERS = ["word", "char", "char_wb"]
+# The methods of a vectorizer that positions depend on.
 _READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
 

@@ -71,6 +71,7 @@ def write_javascript(
     stored, _ = _stored(vectorizer, classifier, list(texts))
     content = model_file(vectorizer, classifier, stored, _stop_words(vectorizer))
     script = bundle("scorer") + "\nexport const { load, Scorer } = scorer;\n"
+    folder = folder.expanduser()
     folder.mkdir(exist_ok=True)
     for name, text in (
         ("scorer.js", script),

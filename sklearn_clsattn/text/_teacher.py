@@ -208,7 +208,7 @@ class Teachers:
         every_answer = [self.answers_without(at, labelled) for at in range(len(self))]
         return pooled(np.array(every_answer), shares)
 
-    def __getitem__(self, rows: Numbers) -> Teachers:
+    def with_texts(self, rows: Numbers) -> Teachers:
         """Return the same teachers and labels with some of the texts."""
         some = copy(self)
         some.texts = [self.texts[row] for row in rows]
@@ -254,7 +254,7 @@ def learn_from_teachers(
     shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights, folds)
     # 4) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
-    teachers = teachers[np.flatnonzero(answering)]
+    teachers = teachers.with_texts(np.flatnonzero(answering))
     every_text = _taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
     class_weights = every_text.class_sums()
@@ -262,7 +262,7 @@ def learn_from_teachers(
         return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
     # 5) whether they are believed, and the sharpness, by fewer of their texts
     sample = teachers.sample()
-    some_teachers = teachers[sample]
+    some_teachers = teachers.with_texts(sample)
     some_texts = every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])]
     if len(teachers) == 1:
         alone = _taught_alone(_QuickFit(model), some_texts, some_teachers, folds)
@@ -322,7 +322,7 @@ def _shares_and_accuracies(
     shares = shares_by_agreement(by_agreement, len(teachers.classes))
     if len(teachers) == 1 or not len(weights):
         return shares, accuracies
-    some = teachers[teachers.sample()]
+    some = teachers.with_texts(teachers.sample())
     even = np.full(len(teachers), 1.0 / len(teachers))
     texts = _taught_texts(clone(vectorizer), some, even, weights)
     alone = _taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some, folds)

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -133,13 +134,13 @@ def choose_C(
     `model_params` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
     `attention_C` None is chosen with C, where C is not given. The choice has the losses of the
     gamma and `attention_C` whose loss is least; where documents are too few there are none, and
-    gamma is 1. `log` is called with each loss, in words.
+    gamma, of several, is 1. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     # 1) a sample, and its folds
     n_different, sample = documents.sample()
     groups = sample.near_groups
-    share_of_different = _count_distinct(groups) / _count_distinct(sample.groups)
+    share_of_different = _count_distinct(groups) / _count_distinct(sample.copies)
     n_different = round(n_different * share_of_different)
     guess = share_of_different * guess_C(mean, documents.statistics) if C is None else C
     n_telling = _count_telling(sample, groups, n_different)
@@ -161,7 +162,7 @@ def choose_C(
     search = _Search(fits, guess, trust, C, first_attention_C, log)
     # 2) the path of each gamma
     choices = [search.choose(scale, first_attention_C) for scale in scales]
-    choice = min(choices, key=_least_loss)
+    choice = min(choices, key=attrgetter("best"))
     averaged = choice  # of one
     if len(choices) > 1:
         is_held_out = folds < n_used
@@ -175,7 +176,7 @@ def choose_C(
     candidates = [choice]
     for larger in ATTENTION_CS[1:]:
         candidates.append(search.choose(choice.scale, larger))
-    best_candidate = min(candidates, key=_least_loss)
+    best_candidate = min(candidates, key=attrgetter("best"))
     return averaged if best_candidate is choice else best_candidate
 
 
@@ -193,11 +194,6 @@ def _count_telling(sample: Documents, groups: Numbers, n_different: int) -> floa
     class_sizes = sample.targets.class_sums(sample.weights / of_groups[numbers])
     share_of_others = 1.0 - float(class_sizes.max() / class_sizes.sum())
     return n_different * min(1.0, MOST_OF_A_CLASS * share_of_others)
-
-
-def _least_loss(choice: Choice) -> float:
-    """Return the least mean loss of a choice, by which choices are compared."""
-    return choice.best
 
 
 class _Search:

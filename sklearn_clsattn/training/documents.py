@@ -92,14 +92,14 @@ class Documents:
         return None if self.bags.trusted is None else trust_in(self.bags.trusted, self.targets)
 
     @cached_property
-    def groups(self) -> Numbers:
+    def copies(self) -> Numbers:
         """A number per document, the same for documents with the same bags, (n_documents,)."""
         return group_duplicates(*projections(self.bags))
 
     @cached_property
     def near_groups(self) -> Numbers:
         """A number per document, the same for copies and near-copies, (n_documents,)."""
-        return near_copies(self.bags, self.groups, self.weights)
+        return near_copies(self.bags, self.copies, self.weights)
 
     @cached_property
     def held_together(self) -> Numbers:
@@ -122,9 +122,9 @@ class Documents:
 
     def evidence(self, loss: AttentionLoss, scaling: Scaling) -> Evidence:
         """Return the naive Bayes evidence for each document, without it, its copies and group."""
-        by_class, weights = left_out(self.targets, self.weights, self.groups)
+        by_class, weights = left_out(self.targets, self.weights, self.copies)
         n_together = np.bincount(self.held_together)[self.held_together]
-        n_copies = np.bincount(self.groups)[self.groups]
+        n_copies = np.bincount(self.copies)[self.copies]
         rows = np.flatnonzero(n_together > n_copies)
         own = self.targets[rows].shares() * self.weights[rows, None], self.weights[rows]
         grouped = Grouped(rows, self.held_together[rows], *own)
@@ -132,7 +132,7 @@ class Documents:
 
     def sample(self) -> tuple[int, Documents]:
         """Return the number of different documents, and some documents with all their copies."""
-        n_different, rows = sampled_rows(self.groups, self.targets, self.weights)
+        n_different, rows = sampled_rows(self.copies, self.targets, self.weights)
         return n_different, self.rows(rows)
 
     def rows(self, rows: Numbers) -> Documents:
@@ -142,7 +142,7 @@ class Documents:
             self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale, given
         )
         # Numbers by content stay valid, and need not be found again.
-        some.__dict__["groups"] = self.groups[rows]
+        some.__dict__["copies"] = self.copies[rows]
         some.__dict__["near_groups"] = self.near_groups[rows]
         return some
 
@@ -152,7 +152,7 @@ class Documents:
         documents = replace(self, bags=bags)
         # Tokens of no document change neither other sums nor which documents are copies.
         documents.__dict__["statistics"] = self.statistics.of_tokens(tokens)
-        documents.__dict__["groups"] = self.groups
+        documents.__dict__["copies"] = self.copies
         documents.__dict__["near_groups"] = self.near_groups
         return documents, tokens
 

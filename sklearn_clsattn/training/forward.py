@@ -264,20 +264,18 @@ def log_probabilities(outputs: Array) -> Array:
     return np.asarray(log_softmax(outputs, axis=1))
 
 
-def select_tokens(
-    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def select_tokens(scores: Array, X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     r"""Return the (document, token) pairs with the highest score of their document.
 
     `scores` is (n_tokens,), `X` a CSR matrix without zeros; both arrays returned are (n_pairs,),
-    rows and columns of `X` in ascending order. Scores within `tolerance` of a document's highest
-    tie with it. The paper's :math:`S_X(p) = \{s \in X : p^\top E_s = \max_{s' \in X} p^\top
-    E_{s'}\}`.
+    rows and columns of `X` in ascending order. Scores within :data:`SELECTION_TOLERANCE` of a
+    document's highest tie with it. The paper's
+    :math:`S_X(p) = \{s \in X : p^\top E_s = \max_{s' \in X} p^\top E_{s'}\}`.
     """
     # 1) the entries whose scores are near their document's highest
     entry_scores = scores[X.indices]
     highest = reduced_rows(np.maximum, entry_scores, X.indptr, -np.inf)
-    thresholds = highest - tolerance
+    thresholds = highest - SELECTION_TOLERANCE
     # A document without tokens has no maximum, and selects nothing.
     thresholds[np.isneginf(thresholds)] = np.inf
     lengths = np.diff(X.indptr)
@@ -289,7 +287,7 @@ def select_tokens(
     return documents.astype(np.int64), tokens.astype(np.int64)
 
 
-def count_selected(scores: Array, bags: Bags, tolerance: float = SELECTION_TOLERANCE) -> Numbers:
+def count_selected(scores: Array, bags: Bags) -> Numbers:
     """Return the number of documents that select each token (:func:`select_tokens`), (n_tokens,).
 
     A document's best token is the one of the lowest rank; only where it may tie with others are
@@ -301,7 +299,7 @@ def count_selected(scores: Array, bags: Bags, tolerance: float = SELECTION_TOLER
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(n_tokens)
     negative = -scores[by_rank]
-    last_tie = np.searchsorted(negative, negative + tolerance, side="right") - 1
+    last_tie = np.searchsorted(negative, negative + SELECTION_TOLERANCE, side="right") - 1
     may_tie = last_tie > np.arange(n_tokens)
     if bags.tokens is not None:  # the best of a unit's tokens stands for it
         tokens = bags.tokens
@@ -320,7 +318,7 @@ def count_selected(scores: Array, bags: Bags, tolerance: float = SELECTION_TOLER
         is_unclear = may_tie[best]
         clearly_selected = by_rank[best[~is_unclear]]
         unclear = bags[rows.start + documents[is_unclear]]
-        _, selected = select_tokens(scores, unclear.matrix(), tolerance)
+        _, selected = select_tokens(scores, unclear.matrix())
         return np.concatenate([clearly_selected, selected])
 
     # 2) the best tokens of documents, block by block
