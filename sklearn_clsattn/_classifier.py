@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from ._bags import Bags, TokenVectors, TrustedTokens
+from ._bags import Bags, TokenVectors
 from ._base import BaseAttentionClassifier
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
@@ -431,11 +431,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "tol": None if self.tol == "auto" else self.tol,
             "scaling": self.token_scaling,
         }
-
-
-def trusted_by(classifier: ClsAttentionClassifier) -> TrustedTokens | None:
-    """Return the trusted tokens of a classifier's fit, None without."""
-    return getattr(classifier, "_trusted_tokens", None)
 
 
 def checked_vectors(token_vectors: ArrayLike) -> TokenVectors:

@@ -2,7 +2,7 @@
 
 skops has checked that a file names only trusted types. The functions below, one for each kind of
 object of this package, check that its arrays fit together: that they are finite numbers, and have
-the sizes that other arrays say. Then none is read outside of its bounds later.
+the sizes that other arrays say. A damaged file then fails when it is loaded, not later.
 """
 
 from __future__ import annotations

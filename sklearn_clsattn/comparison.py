@@ -33,8 +33,6 @@ __all__ = ["compare", "expected_calibration_error"]
 # The default of 100 iterations is not always enough.
 _LOGISTIC = LogisticRegression(max_iter=1000)
 
-MinDF = int | float | Literal["auto"]
-
 
 def compare(
     train_texts: Sequence[str] | NDArray[Any],
@@ -216,14 +214,9 @@ def text_baselines(labels: ArrayLike) -> dict[str, Any]:
     }
 
 
-def word_counter(n_texts: int, min_df: MinDF = "auto") -> TokenVectorizer:
-    """Return a vectorizer of words and pairs; those of fewer than `min_df` texts are dropped.
-
-    "auto" is 1 for fewer than 5,000 texts, else 2.
-    """
-    if min_df == "auto":
-        min_df = 1 if n_texts < 5000 else 2
-    return TokenVectorizer(ngram_range=(1, 2), min_df=min_df)
+def word_counter(n_texts: int) -> TokenVectorizer:
+    """Return a vectorizer of words and pairs, in two texts or more if there are 5,000."""
+    return TokenVectorizer(ngram_range=(1, 2), min_df=1 if n_texts < 5000 else 2)
 
 
 def baselines(labels: ArrayLike, vectorizer: Any, *, sublinear_tf: bool = False) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class _Copies(NamedTuple):
 
 @dataclass(eq=False)
 class DaskDocuments:
-    """The documents of a fit on a cluster, with the methods of :class:`~.documents.Documents`.
+    """The documents of a fit on a cluster, with the methods of `Documents` that a fit calls.
 
     parts : :class:`~.documents.Documents` on the workers
     targets : of no documents: the classes of all parts
@@ -366,9 +366,9 @@ def _lazy(name: str) -> Callable[[Any, Any], Any]:
 class DaskClsAttentionClassifier(ClsAttentionClassifier):
     """:class:`~sklearn_clsattn.ClsAttentionClassifier` on the workers of a Dask cluster.
 
-    The model is the same as on one machine: documents stay on their workers, which return sums over
-    them. If a worker is lost, its chunks are recomputed on others and the fit continues.
-    Predictions for Dask collections are lazy Arrays.
+    The model is the same as on one machine, where there are no near-copies: documents stay on their
+    workers, which return sums over them. If a worker is lost, its chunks are recomputed on others
+    and the fit continues. Predictions for Dask collections are lazy Arrays.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The command line: five commands, which write what the functions of Python return."""
+"""The command line: six commands, which write what the functions of Python return."""
 
 import io
 import os
@@ -72,7 +72,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-# The five commands
+# The six commands
 
 
 def test_compare(run, no_time):

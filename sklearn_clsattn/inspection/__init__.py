@@ -1,4 +1,4 @@
-"""Explanations of fitted models: exact, as data, as text and as HTML."""
+"""Explanations of fitted models, as data, as text and as HTML."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

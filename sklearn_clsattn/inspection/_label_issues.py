@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
 from .._base import bags_of_documents, fitted_attention
-from .._classifier import ClsAttentionClassifier, trusted_by
+from .._classifier import ClsAttentionClassifier
 from .._fitting import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array, Numbers
@@ -34,7 +34,7 @@ def label_issues(
 
     Parameters
     ----------
-    estimator : ClsAttentionClassifier, or Pipeline
+    estimator : TextClassifier, ClsAttentionClassifier, or Pipeline
         The fitted classifier, or a fitted Pipeline (or search) that ends in one.
     X : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         All training documents, exactly as in the fit.
@@ -82,7 +82,7 @@ def label_issues(
     for step in steps:
         X = step.transform(X)
     bags = bags_of_documents(classifier, X)
-    bags.trusted = trusted_by(classifier)
+    bags.trusted = getattr(classifier, "_trusted_tokens", None)
     # 2) The outputs without each document, compared with its labels, or with its only one.
     if classifier.multilabel_:
         targets = targets_of_batch(y, None, classifier.classes_, multilabel=True)

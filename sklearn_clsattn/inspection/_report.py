@@ -91,8 +91,8 @@ def report(
     X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
         The training data. They are also used to fit baselines, and to rank their labels with
         :func:`label_issues`. Without them, the page has no baselines and no labels to check, and
-        important tokens are those of the test documents. Only labels of this package's classifiers
-        are ranked.
+        important tokens are those of the test documents. Only labels of `TextClassifier` and
+        `ClsAttentionClassifier` are ranked.
     title : str, default="Model report"
         Title of the page.
 

@@ -80,7 +80,7 @@ class MinimalSet:
 
     @property
     def margin(self) -> float:
-        """The lead in log-odds that results: of the new class, or of the one that is kept."""
+        """The lead in log-odds or decisions that results, of the new class or the one kept."""
         return float(self.margins[-1] if self.is_kept else -self.margins[-1])
 
     @property

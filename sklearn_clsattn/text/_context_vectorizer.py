@@ -132,7 +132,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
     which represent words that are not in the vocabulary. The weight of an occurrence is multiplied
     by a gate. The gate depends on the distance from the start and the end of the document, on the
     number of words in the n-gram, and on the word before it. The gates are learned from the labels,
-    by naive Bayes with attention that predicts each document from all others.
+    by naive Bayes with attention that predicts each document from others, no copies of it among
+    them.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The documents of a fit, in memory.
 
-:mod:`sklearn_clsattn.dask` has those of a cluster, with the same methods.
+:mod:`sklearn_clsattn.dask` has those of a cluster.
 """
 
 from __future__ import annotations

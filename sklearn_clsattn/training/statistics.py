@@ -1,8 +1,8 @@
 r"""Sums over documents before training, and the units of training that follow from them.
 
 :class:`CorpusStatistics` are sums over documents, class by class: those of two sets of documents
-add up to those of both, so that one set may be read chunk by chunk, batch after batch or on several
-machines. :func:`token_scaling` derives from them where training starts and in which units:
+add up to those of both, so that one set may be read batch after batch or on several machines.
+:func:`token_scaling` derives from them where training starts and in which units:
 
 - values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
   also the paper's one-step result read as a prior), so that tokens that separate the
