@@ -40,7 +40,6 @@ from . import pages
 from .models import OURS, quality, text_classifier
 from .problems import load, sources
 
-PARTS = "thinned", "words"
 SETS = "sst2", "subj", "mr", "sms", "agnews", "20news", "banking77", "trecfine"
 RARE = 1, 2, 5, 20, 80
 N_TEXTS = 3_000
@@ -268,7 +267,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = pages.parser("rare", __doc__, "explore")
     parser.add_argument("--languages", type=Path, metavar="FOLDER", help="folder of headlines")
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     topic = load("topic")
@@ -278,17 +276,15 @@ def main(arguments: list[str] | None = None) -> int:
     if options.explore:
         readers = sources(options.explore, None)
         sets, few_sets, n_rare = list(SETS), list(FEW_SETS), RARE
-    parts = []
-    if "thinned" in options.parts:
-        found = on_thinned_sets({name: readers[name] for name in sets}, n_rare, options.draws)
-        parts += ["## Thinned sets", *thinned_tables(found)]
-    if "words" in options.parts:
-        few = few_texts({name: readers[name] for name in few_sets}, options.languages)
-        parts += [
-            "## Words spelled otherwise",
-            f"Accuracy and log loss, {FEW} training texts a class, mean over draws.",
-            words_table(few, options.draws),
-        ]
+    found = on_thinned_sets({name: readers[name] for name in sets}, n_rare, options.draws)
+    few = few_texts({name: readers[name] for name in few_sets}, options.languages)
+    parts = [
+        "## Thinned sets",
+        *thinned_tables(found),
+        "## Words spelled otherwise",
+        f"Accuracy and log loss, {FEW} training texts a class, mean over draws.",
+        words_table(few, options.draws),
+    ]
     command = "rare" + " --explore FOLDER" * bool(options.explore)
     command += " --languages FOLDER" * bool(options.languages)
     pages.publish(options.output, "Thin evidence", command, *parts)

@@ -171,7 +171,7 @@ class Teachers:
                 fitted = clone(teacher).fit([*labelled_texts, *texts])
             frames.append(answers_of(fitted, texts, np.unique(labels), log))
         self.classes, answers = joined(frames)
-        self.learned: dict[tuple[int, bytes], Array] = {}  # by teacher and labelled rows
+        self._fitted_without: dict[tuple[int, bytes], Any] = {}  # by teacher and labelled rows
         rows = np.flatnonzero(~np.isnan(answers).all(axis=(0, 2)))
         if not len(rows):
             raise ValueError("No teacher answers any text of unlabeled.")
@@ -194,14 +194,14 @@ class Teachers:
         """Return a teacher's probabilities of the texts, learned from some labels alone."""
         if not self.learns(number):
             return np.asarray(self.answers[number])
+        labels = self.labels[labelled]
         key = number, labelled.tobytes()
-        if key not in self.learned:  # it may learn for minutes
-            labels = self.labels[labelled]
+        if key not in self._fitted_without:  # it may learn for minutes
             other = clone(self._teachers[number])
-            other.fit([self.labelled_texts[row] for row in labelled], labels)
-            frame = answers_of(other, self.texts, np.unique(labels))
-            self.learned[key] = np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
-        return self.learned[key]
+            some_texts = [self.labelled_texts[row] for row in labelled]
+            self._fitted_without[key] = other.fit(some_texts, labels)
+        frame = answers_of(self._fitted_without[key], self.texts, np.unique(labels))
+        return np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
 
     def pooled_without(self, shares: Array, labelled: Numbers) -> tuple[Array, Array]:
         """Return the teachers' mean of the texts then, and the shares of those who answer."""
@@ -213,7 +213,6 @@ class Teachers:
         some = copy(self)
         some.texts = [self.texts[row] for row in rows]
         some.answers = self.answers[:, rows]
-        some.learned = {}
         return some
 
     def sample(self) -> Numbers:
