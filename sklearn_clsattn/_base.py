@@ -20,8 +20,13 @@ from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._pickling import SavedMixin
 from ._types import Array, Numbers
-from ._validation import checked_groups, validated, validated_bags
-from .training.forward import FittedAttention, VectorEmbeddings, log_probabilities, probabilities
+from ._validation import check_two_classes, checked_groups, validated, validated_bags
+from .training.fitted_model import (
+    FittedAttention,
+    VectorEmbeddings,
+    log_probabilities,
+    probabilities,
+)
 from .training.threads import thread_pool
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     _accepts_columns = False  # of y
     _damps_counts = False
-    _weighs_documents = True  # by class, else class weights change intercepts alone
+    _weighs_documents = True  # by class, else class weights change intercepts only
     _criterion = "gap"  # what `_print_progress` calls the number that the stopping rule compares
 
     class_weight: dict[Any, float] | str | None
@@ -298,6 +303,12 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             damps_counts=self._damps_counts and not documents.is_damped,
             weighs_documents=self._weighs_documents,
         )
+        targets = documents.targets
+        if not targets.multilabel:
+            class_sizes = documents.class_sizes()
+            if not self._weighs_documents:  # a class of weight 0 is never predicted, but known
+                class_sizes = np.full(targets.n_classes, class_sizes.sum())
+            check_two_classes(targets.classes, class_sizes)
         # 2) training
         with np.errstate(all="ignore"):  # the result is checked
             result = self._train(
@@ -306,9 +317,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         check_finite(result)
         # 3) the fitted attributes
         counts = documents.count_selected(result.model.scores)
-        self._store(
-            result, documents.targets.classes, documents.statistics, counts, documents.entry_scale
-        )
+        self._store(result, targets.classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # the memory of partial_fit describes the previous model
         self._warn(result)
 
@@ -405,13 +414,13 @@ def sharpened(classifier: Any, factor: float) -> Any:
 
 
 def add_class_weight(
-    classifier: BaseAttentionClassifier, class_weight: Any, class_weights: Array
+    classifier: BaseAttentionClassifier, class_weight: Any, class_sizes: Array
 ) -> None:
     """Give a classifier that was fitted without class weights those of a parameter.
 
-    `class_weights`, (n_classes,), are the sums of the documents' weights.
+    `class_sizes`, (n_classes,), are the sums of the documents' weights.
     """
-    offsets = class_offsets(class_weight, classifier.classes_, class_weights)
-    offsets -= class_offsets(None, classifier.classes_, class_weights)
+    offsets = class_offsets(class_weight, classifier.classes_, class_sizes)
+    offsets -= class_offsets(None, classifier.classes_, class_sizes)
     classifier.intercept_ = classifier.intercept_ + offsets
     classifier.class_weight = class_weight

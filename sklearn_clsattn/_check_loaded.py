@@ -18,7 +18,7 @@ from .text._context_vectorizer import ContextVectorizer
 from .text._gate_positions import N_CELLS
 from .text._token_vectorizer import TokenVectorizer
 from .text._word_vectors import WordVectors
-from .training.forward import VectorEmbeddings
+from .training.fitted_model import VectorEmbeddings
 
 
 def check_loaded(model: Any) -> None:
@@ -142,7 +142,7 @@ def _check_stream(stream: Any, n_tokens: int, n_classes: int, n_outputs: int) ->
     _check_arrays(vars(stream), selection_counts=(n_tokens,), mean_prior=(2,))
     _check_arrays(
         vars(stream.statistics),
-        class_weights=(n_classes,),
+        class_sizes=(n_classes,),
         shares=(n_classes, n_tokens),
         token_shares=(n_tokens,),
         total_weight=(),
@@ -161,13 +161,13 @@ def _check_importance(transformer: Any) -> None:
     if "token_importance_" not in state:  # not fitted
         return
     n_tokens = transformer.n_features_in_
-    n_classes = len(transformer.class_weight_)
+    n_classes = len(transformer.class_count_)
     by_class = (n_classes, n_tokens)
     _check_arrays(
         state,
         token_importance_=(n_tokens,) if n_classes == 2 else by_class,
         token_totals_=by_class,
-        class_weight_=(n_classes,),
+        class_count_=(n_classes,),
         _support_mask=(n_tokens,),
     )
     if transformer.scale_ is not None:

@@ -23,7 +23,7 @@ from .training.threads import thread_pool
 
 if TYPE_CHECKING:
     from .training.documents import Documents
-    from .training.memory import Stream
+    from .training.earlier_batches import Stream
     from .training.result import FitResult
 
 
@@ -78,9 +78,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         values it is a duality gap: at the attention and intercepts reached, no values lower the
         penalised mean log loss by more than `tol`. For scores and intercepts it is an estimate.
         "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would change no
-        probability by more than some 0.01, and 1e-4 for more.
+        probability by more than some 0.01, and 1e-4 for more; times the number of several labels.
     verbose : int, default=0
-        If positive, print the values of `C` that are tried, and the loss and gap of every
+        If positive, print the values of `C` that `fit` tries, and the loss and gap of every
         `verbose`-th iteration.
     device : str or torch.device, default="cpu"
         Device for training: "cpu", "cuda", "cuda:1", "auto" (CUDA if available) or a
@@ -349,7 +349,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         True
         """
         from .training.documents import Documents
-        from .training.memory import Stream
+        from .training.earlier_batches import Stream
         from .training.products import resolve_device
         from .training.streaming import learn_batch
 
@@ -364,8 +364,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         if stream is None:
             stream = Stream.empty(targets.n_classes, bags.shape[1], multilabel=targets.multilabel)
         elif targets.multilabel != self.multilabel_:
-            before = "several labels" if self.multilabel_ else "one label"
-            raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
+            raise ValueError(
+                f"Earlier batches had several labels per document: got {targets.kind}."
+            )
         # 2) training on it and on the memory of earlier batches
         with thread_pool(), np.errstate(all="ignore"):  # the result is checked
             batch, _ = prepared(
@@ -373,15 +374,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 self.class_weight,
                 damps_counts=not bags.is_damped,
                 entry_scale=stream.entry_scale,
-                is_first=False,
                 weighs_documents=self._weighs_documents,
             )
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
-            result = result.with_offsets(
-                self._class_offsets(targets, kept.statistics.class_weights)
-            )
+            result = result.with_offsets(self._class_offsets(targets, kept.statistics.class_sizes))
         check_finite(result)
         # 3) the model and the new memory
         self._store(
@@ -408,18 +406,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected one row per token, zeros for a token without a vector."
             )
         log = partial(print, flush=True) if self.verbose else None
-        offsets = self._class_offsets(documents.targets, documents.class_weights())
+        offsets = self._class_offsets(documents.targets, documents.class_sizes())
         result = fit_attention(documents, log=log, **options, **self._settings())
         return result.with_offsets(offsets)
 
-    def _class_offsets(self, targets: Targets, class_weights: Array) -> Array:
+    def _class_offsets(self, targets: Targets, class_sizes: Array) -> Array:
         """Return the offsets of intercepts, (n_outputs,), 0 of several labels.
 
-        `class_weights`, (n_classes,), are the sums of the documents' weights.
+        `class_sizes`, (n_classes,), are the sums of the documents' weights.
         """
         if targets.multilabel:
             return np.zeros(1)
-        return class_offsets(self.class_weight, targets.classes, class_weights)
+        return class_offsets(self.class_weight, targets.classes, class_sizes)
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters, None for what training chooses."""
@@ -429,7 +427,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "attend_cls": self.attend_cls,
             "max_iter": self.max_iter,
             "tol": None if self.tol == "auto" else self.tol,
-            "scaling": self.token_scaling,
+            "token_scaling": self.token_scaling,
         }
 
 

@@ -13,7 +13,6 @@ from sklearn.utils import compute_sample_weight
 from ._matrices import log_damp, safe_divide
 from ._sklearn import _fit_context
 from ._types import Array
-from ._validation import check_two_classes
 
 if TYPE_CHECKING:
     from .training.documents import Documents
@@ -55,30 +54,22 @@ def prepared(
     *,
     damps_counts: bool,
     entry_scale: float | None = None,
-    is_first: bool = True,
     weighs_documents: bool = True,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return documents in the form for training, and the precision of training.
 
     They have damped counts where `damps_counts`, in the unit of their mean or, of a later batch,
-    `entry_scale`. The first batch needs two classes. Class weights multiply the weights of
-    documents, unless they are for the intercepts (:func:`class_offsets`). Single precision is for
-    what it holds exactly.
+    `entry_scale`. Class weights multiply the weights of documents, unless they are for the
+    intercepts (:func:`class_offsets`). Single precision is for what it holds exactly.
     """
     # 1) class weights
-    if documents.targets.multilabel:
-        if class_weight is not None:
+    if class_weight is not None:
+        targets = documents.targets
+        if targets.multilabel:
             raise ValueError("class_weight is for one label per document: use sample_weight.")
-    else:
-        classes = documents.targets.classes
-        if weighs_documents and class_weight is not None:
-            factors = class_factors(class_weight, classes, documents.class_weights())
+        if weighs_documents:
+            factors = class_factors(class_weight, targets.classes, documents.class_sizes())
             documents = documents.with_class_factors(factors)
-        if is_first:
-            class_weights = documents.class_weights()
-            if not weighs_documents:  # a class of weight 0 is never predicted, but known
-                class_weights = np.full(len(classes), class_weights.sum())
-            check_two_classes(classes, class_weights)
     # 2) the precision of the entries
     is_exact = documents.entry_type == np.float32 or documents.entry_type.kind in "biu"
     largest = documents.largest_entry
@@ -93,30 +84,30 @@ def prepared(
     return documents, np.float32 if is_single else np.float64
 
 
-def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
+def class_factors(class_weight: Any, classes: NDArray[Any], class_sizes: Array) -> Array:
     """Return every class's factor (n_classes,) by `class_weight`, from the classes' weights."""
     if class_weight == "balanced":  # equal weights of the classes that have documents
-        mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
-        return safe_divide(mean, class_weights)
+        mean = class_sizes.sum() / max(np.count_nonzero(class_sizes), 1)
+        return safe_divide(mean, class_sizes)
     factors = np.asarray(compute_sample_weight(class_weight, classes))
     if (factors < 0).any():
         raise ValueError(f"class_weight must not be negative, got {class_weight}.")
     return factors
 
 
-def class_offsets(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
+def class_offsets(class_weight: Any, classes: NDArray[Any], class_sizes: Array) -> Array:
     """Return the offsets of intercepts, (n_outputs,): logarithms of the classes' factors.
 
-    `class_weights`, (n_classes,), are the sums of the documents' weights. Each class is worth
+    `class_sizes`, (n_classes,), are the sums of the documents' weights. Each class is worth
     :data:`PSEUDO_DOCUMENTS` more, as the shares of a few documents are uncertain (Laplace's rule of
     succession), but at most twice its documents. A factor by `class_weight` multiplies the odds of
     a class; that of weight 0 is tiny, so that logarithms of probabilities are finite.
     """
     # 1) the shares of classes
-    logs = np.log1p(PSEUDO_DOCUMENTS / np.maximum(class_weights, PSEUDO_DOCUMENTS))
+    logs = np.log1p(PSEUDO_DOCUMENTS / np.maximum(class_sizes, PSEUDO_DOCUMENTS))
     # 2) the class weights
     if class_weight is not None:
-        factors = class_factors(class_weight, classes, class_weights * np.exp(logs))
+        factors = class_factors(class_weight, classes, class_sizes * np.exp(logs))
         logs += np.log(factors.clip(_LEAST_FACTOR))
     return logs[1:] - logs[:1] if len(logs) == 2 else logs
 

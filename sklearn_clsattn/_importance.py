@@ -19,7 +19,7 @@ from ._types import Array
 
 
 def signed_frequency(
-    totals_of_shares: Array, class_weights: Array, *, centred: bool = False
+    totals_of_shares: Array, class_sizes: Array, *, centred: bool = False
 ) -> Array:
     r"""Return the signed frequency of tokens, which one gradient step on the embeddings learns.
 
@@ -34,9 +34,9 @@ def signed_frequency(
     class, so that a token that is equally frequent in all classes gets 0.
     """
     n_classes = len(totals_of_shares)
-    divisors = np.full(n_classes, class_weights.sum())
+    divisors = np.full(n_classes, class_sizes.sum())
     if centred:
-        divisors = n_classes * class_weights
+        divisors = n_classes * class_sizes
     shares = safe_divide(totals_of_shares, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]

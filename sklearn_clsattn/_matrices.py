@@ -154,8 +154,7 @@ def log_damp(
 ) -> NDArray[np.floating[Any]]:
     """Return ``scale * log1p(c / scale) / log(2)`` for each entry c, in a precision.
 
-    An entry equal to `scale` stays as it is, and so do entries of 0 and `scale`. Few different
-    integers are looked up in a table.
+    Entries of 0 and of `scale` stay as they are. Few different integers are looked up in a table.
     """
     out = np.empty(entries.shape, dtype)
     # 1) integers, first those that are all 1

@@ -148,7 +148,7 @@ class Targets:
 
 
 def group_sums(matrix: Array, groups: Numbers, n_groups: int) -> Array:
-    """Return the sums of rows, (n_rows, m), by their groups 0..n_groups-1, (n_groups, m)."""
+    """Return the sums of rows, (n_rows, ...), by their groups 0..n_groups-1, (n_groups, ...)."""
     n_rows = len(groups)
     places = groups, np.arange(n_rows)
     indicator = sp.csr_array((np.ones(n_rows), places), shape=(n_groups, n_rows))

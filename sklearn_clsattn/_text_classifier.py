@@ -200,7 +200,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             probabilities of the classes. The columns of a data frame name the classes.
         sample_weight : array-like of shape (n_texts,), default=None
             Non-negative weights: a weight of 2 is equivalent to two copies, and 0 to leaving the
-            text out. Only `min_df` counts each text of positive weight once.
+            text out, though not its class. Only `min_df` counts each text of positive weight once.
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Without a teacher, word similarities are
             learned from them (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur
@@ -214,7 +214,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             `predict` alone does. A row of NaN, or the label None, is no answer: then the text is
             left out.
 
-            An estimator that is not fitted is fitted to X and y, and
+            An estimator that is not fitted is fitted to X and y, without weights, and
             :class:`~sklearn_clsattn.text.Keywords` to all texts. Several teachers become one, the
             mean of those who answer. The loss of labelled texts that are held out decides how much
             each is believed, and whether teachers help at all. X and y may be empty.
@@ -250,7 +250,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 lesson = learn_from_teachers(
                     vectorizer, classifier, X, y, sample_weight, unlabeled, teacher, groups
                 )
-                add_class_weight(lesson.classifier, self.class_weight, lesson.class_weights)
+                add_class_weight(lesson.classifier, self.class_weight, lesson.class_sizes)
                 self.teacher_weights_ = lesson.weights
                 self.teacher_accuracies_ = lesson.accuracies
                 self.teacher_answers_ = lesson.n_answers
@@ -305,6 +305,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         AttributeError
             After :meth:`fit`, which keeps no memory of its texts, and with
             ``class_weight="balanced"``, which needs all of them.
+        ValueError
+            With `trusted_words` or `word_vectors`, which need all texts as well.
 
         Examples
         --------
@@ -323,6 +325,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 raise ValueError(f"{name} need all texts at once: use fit.")
         if hasattr(self, "classifier_"):
             bags = bags_of(self.vectorizer_, X)
+            self.classifier_.set_params(**self._new_classifier().get_params())
         else:
             self.classifier_ = self._new_classifier()
             self.vectorizer_ = self._new_vectorizer()

@@ -107,7 +107,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
     token_totals_ : ndarray of shape (n_classes, n_tokens)
         Sums over the documents of each class: of token shares for ``"signed_frequency"``, of values
         of X for the others. :meth:`partial_fit` adds to them.
-    class_weight_ : ndarray of shape (n_classes,)
+    class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     n_features_in_ : int
         Number of tokens.
@@ -157,7 +157,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
 
     classes_: NDArray[Any]
     token_totals_: NDArray[np.float64]
-    class_weight_: NDArray[np.float64]
+    class_count_: NDArray[np.float64]
     _totals_kind: str
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -229,11 +229,11 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
             Non-negative token counts or weights.
         y : array-like of shape (n_documents,)
             Class labels.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Non-negative document weights; a weight of 2 is equivalent to two copies.
         classes : array-like of shape (n_classes,), default=None
             All labels that occur in any batch; by default, those of the first batch. They are the
             same in each call.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative document weights; a weight of 2 is equivalent to two copies.
 
         Returns
         -------
@@ -307,28 +307,28 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         # 2) totals of all batches, and the importance that follows from them
         per_count = safe_divide(weights, bags.totals()) if kind == "shares" else weights
         totals = bags.class_totals(targets.values, targets.n_classes, per_count)
-        class_weight = targets.class_sums(weights)
+        class_count = targets.class_sums(weights)
         if not afresh:
             totals += self.token_totals_
-            class_weight += self.class_weight_
-        importance = self._importance(totals, class_weight)
+            class_count += self.class_count_
+        importance = self._importance(totals, class_count)
         overall = overall_importance(importance)
         # 3) the attributes
         self._support_mask = self._selected(overall)
         self._totals_kind = kind
         self.classes_ = targets.classes
-        self.class_weight_ = class_weight
+        self.class_count_ = class_count
         self.token_totals_ = totals
         self.token_importance_ = importance
         self.scale_ = overall if self.scale else None
         return self
 
     def _importance(
-        self, totals: NDArray[np.float64], class_weight: NDArray[np.float64]
+        self, totals: NDArray[np.float64], class_count: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the statistic of each token, (n_tokens,) or (n_classes, n_tokens)."""
         if self.importance == "signed_frequency":
-            return signed_frequency(totals, class_weight, centred=self.centred)
+            return signed_frequency(totals, class_count, centred=self.centred)
         if self.importance == "posterior_difference":
             return posterior_difference(totals)
         return log_odds(totals, smoothing=self.smoothing)

@@ -49,7 +49,7 @@ def validated(
     bags = validated_bags(estimator, X, reset=True)
     targets = y
     if not isinstance(y, Targets):
-        targets = targets_of_columns(y) if columns and has_columns(y) else targets_of_labels(y)
+        targets = checked_targets(y) if columns else targets_of_labels(y)
     check_consistent_length(bags.units, targets.values)
     return bags, targets, checked_weights(bags.units, sample_weight)
 
@@ -74,9 +74,10 @@ def checked_part(
     options = {"ensure_min_samples": 0, "estimator": name, "input_name": "X"}
     X = check_array(X, accept_sparse="csr", accept_large_sparse=True, **options)
     check_non_negative(X, name)
-    targets = targets_of_columns(y) if has_columns(y) else targets_of_labels(y)
+    targets = checked_targets(y)
     check_consistent_length(X, targets.values)
-    weights = checked_weights(X, sample_weight) if X.shape[0] else np.zeros(0)
+    is_counted = X.shape[0] and (sample_weight is None or np.any(sample_weight))
+    weights = checked_weights(X, sample_weight) if is_counted else np.zeros(X.shape[0])
     return Bags(as_csr(X)), targets, weights, None if names is None else names.tolist()
 
 
@@ -108,6 +109,11 @@ def checked_groups(X: Any, groups: ArrayLike | None) -> Numbers | None:
     labels = column_or_1d(labels)
     check_consistent_length(X, labels)
     return np.asarray(np.unique(labels, return_inverse=True)[1])
+
+
+def checked_targets(y: Any) -> Targets:
+    """Return the targets of documents: labels, or columns of labels or probabilities."""
+    return targets_of_columns(y) if has_columns(y) else targets_of_labels(y)
 
 
 def has_columns(y: Any) -> bool:
@@ -197,6 +203,7 @@ def targets_of_batch(
     # 3) several columns
     targets = targets_of_columns(y, named)
     if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
+        check_probabilities(targets.values)
         targets = Targets.from_probabilities(targets.classes, targets.values)
     all_classes = targets.classes if named is None else named
     if not targets.multilabel:
@@ -230,9 +237,9 @@ def encode_labels(labels: Any, classes: Any) -> Numbers:
     return np.array([position.get(label, -1) for label in np.asarray(labels).tolist()], np.intp)
 
 
-def check_two_classes(classes: NDArray[Any], class_weights: Array) -> None:
+def check_two_classes(classes: NDArray[Any], class_sizes: Array) -> None:
     """Raise ValueError unless at least two classes (n_classes,) have positive weight."""
-    present = classes[class_weights > 0].tolist()
+    present = classes[class_sizes > 0].tolist()
     if len(present) < 2:
         raise ValueError(
             "The number of classes of positive weight has to be greater than one; got "

@@ -86,7 +86,7 @@ def compare(
     True
     """
     if models is None:
-        models = default_models(train_labels)
+        models = {"TextClassifier": TextClassifier(), **text_baselines(train_labels)}
     warn_of_shared_texts(train_texts, test_texts)
     warn_of_unknown_labels(test_labels, column_or_1d(train_labels))
     measured = {}
@@ -197,14 +197,10 @@ def expected_calibration_error(
     return float(np.abs(gaps).sum() / len(confidence))
 
 
-def default_models(labels: ArrayLike) -> dict[str, Any]:
-    """Return this package's text classifier and its baselines for training labels, by name."""
-    return {"TextClassifier": TextClassifier(), **text_baselines(labels)}
-
-
 def text_baselines(labels: ArrayLike) -> dict[str, Any]:
     """Return classifiers of texts to compare with for training labels, by name."""
-    counter = word_counter(len(column_or_1d(labels)))
+    min_df = 1 if len(column_or_1d(labels)) < 5000 else 2  # as in a TextClassifier
+    counter = TokenVectorizer(ngram_range=(1, 2), min_df=min_df)
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
     both = make_union(words, characters)
@@ -212,11 +208,6 @@ def text_baselines(labels: ArrayLike) -> dict[str, Any]:
         "LogisticRegression with characters, tuned": make_pipeline(both, _tuned(labels)),
         **baselines(labels, counter, sublinear_tf=True),
     }
-
-
-def word_counter(n_texts: int) -> TokenVectorizer:
-    """Return a vectorizer of words and pairs, in two texts or more if there are 5,000."""
-    return TokenVectorizer(ngram_range=(1, 2), min_df=1 if n_texts < 5000 else 2)
 
 
 def baselines(labels: ArrayLike, vectorizer: Any, *, sublinear_tf: bool = False) -> dict[str, Any]:

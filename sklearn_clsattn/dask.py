@@ -28,9 +28,10 @@ from ._fitting import all_or_nothing
 from ._targets import Targets
 from ._types import Array, Numbers
 from ._validation import checked_part
+from .training.copies import group_duplicates, projections
 from .training.documents import Documents
-from .training.evidence import Evidence, group_duplicates, left_out, projections
 from .training.folds import sampled_rows
+from .training.leave_one_out import Evidence, left_out
 from .training.loss import AttentionLoss
 from .training.products import torch_dtype
 from .training.statistics import CorpusStatistics, Scaling
@@ -101,7 +102,7 @@ class _Copies(NamedTuple):
     """Documents of a part that have copies in any part, and what is left out with each of them.
 
     rows : (n_copied,)
-    by_class, weights : of :func:`~.training.evidence.left_out`
+    by_class, weights : of :func:`~.training.leave_one_out.left_out`
     """
 
     rows: Numbers
@@ -133,9 +134,9 @@ class DaskDocuments:
         """1 for two classes, K for K > 2; one for each of several labels."""
         return self.targets.n_outputs
 
-    def class_weights(self) -> Array:
+    def class_sizes(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
-        return np.asarray(self.parts.sum(Documents.class_weights))
+        return np.asarray(self.parts.sum(Documents.class_sizes))
 
     def entry_sums(self) -> Array:
         """Return the weighted sums of the entries and of their numbers, (2,)."""

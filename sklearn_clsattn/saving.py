@@ -12,8 +12,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import joblib
 
 from ._bags import TrustedTokens
+from ._check_loaded import check_loaded
 from ._classifier import ClsAttentionClassifier
-from ._loaded_arrays import check_loaded
 from ._text_classifier import TextClassifier
 from ._transformer import TokenImportanceTransformer
 from ._writing import written_whole
@@ -23,8 +23,8 @@ from .text._context_vectorizer import ContextVectorizer
 from .text._keywords import Keywords
 from .text._token_vectorizer import TokenVectorizer
 from .text._word_vectors import WordVectors
-from .training.forward import StoredEmbeddings, VectorEmbeddings
-from .training.memory import Memory, Stream
+from .training.earlier_batches import Memory, Stream
+from .training.fitted_model import StoredEmbeddings, VectorEmbeddings
 from .training.statistics import CorpusStatistics
 
 __all__ = ["TRUSTED_TYPES", "load_model", "save_model"]

@@ -27,7 +27,12 @@ from sklearn_clsattn.text import (
     _gate_positions,
     _gate_scores,
 )
-from sklearn_clsattn.text._gate_positions import N_CELLS, Words, frequent_words, token_positions
+from sklearn_clsattn.text._gate_positions import (
+    N_CELLS,
+    PlacedTokens,
+    frequent_words,
+    token_positions,
+)
 from sklearn_clsattn.text._gate_scores import gather_evidence, loss_and_gradient
 from sklearn_clsattn.text._ngrams import count_ngrams
 from sklearn_clsattn.text._tokens import tokenize
@@ -64,9 +69,9 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
     ngrams = count_ngrams(tokens, (1, 2))
     known = frequent_words(tokens, weights, least)
     positions = token_positions(tokens, texts, {word: number for number, word in enumerate(known)})
-    words = Words(tokens, ngrams.columns_at_tokens(), positions)
+    placed = PlacedTokens(tokens, ngrams.columns_at_tokens(), positions)
     given = targets(codes, n_classes)
-    return gather_evidence(ngrams.counts, words, given, weights, len(known), limit), known
+    return gather_evidence(ngrams.counts, placed, given, weights, len(known), limit), known
 
 
 # Slow and obvious.

@@ -395,9 +395,8 @@ def test_parameters_that_cannot_be_used(name):
     model = fitted_once(name)
     before = answers(model, X)
     for parameters, message in (
-        ({"device": "gpu"}, "expected 'cpu', 'cuda', 'auto' or a torch.device"),
-        ({"device": "mps"}, "'mps'.* no sparse matrix products"),
-        ({"device": torch.device("meta")}, "'meta'.* no sparse matrix products"),
+        ({"device": "mps"}, "no sparse products on mps"),
+        ({"device": torch.device("meta")}, "no sparse products on meta"),
         ({"class_weight": {0: -1.0, 1: 1}}, "class_weight must not be negative"),
         ({"class_weight": {0: 1.0, 1: 0.0}}, NOT_TWO),
         ({"embedding_dim": None, "train_embeddings": "one_step"}, "set embedding_dim"),
@@ -421,7 +420,7 @@ def test_every_parameter_is_validated(kind):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 @PER_CLASSIFIER
 def test_cuda_where_there_is_none(name):
-    refused("finds no CUDA device", new(name, device="cuda").fit, X, Y)
+    refused("finds 0 CUDA devices", new(name, device="cuda").fit, X, Y)
     assert_same_fit(new(name, device="auto").fit(X, Y), fitted_once(name))
 
 

@@ -111,6 +111,14 @@ def test_default_fit_with_empty_uneven_blocks_of_unknown_sizes_and_weights(clien
     assert_close_fit(model, ClsAttentionClassifier().fit(X, y, weights), tol=1e-7)
 
 
+def test_a_block_may_have_no_weight(client):
+    weights = np.ones(len(y))
+    weights[:150] = 0.0
+    columns = [in_blocks(150, of=one) for one in (X, y, weights)]
+    model = DaskClsAttentionClassifier(client=client).fit(*columns)
+    assert_close_fit(model, ClsAttentionClassifier().fit(X, y, weights), tol=1e-7)
+
+
 @pytest.mark.slow
 def test_processes_with_one_class_each(two):
     order = np.argsort(y, kind="stable")

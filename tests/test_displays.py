@@ -236,6 +236,12 @@ def test_one_of_several_labels_is_drawn():
     assert ax.get_xlabel() == "log-odds of 1 against not 1"
 
 
+def test_a_predicted_number_is_called_a_class():
+    X, y = data(2, n_documents=80)
+    one = explain(ClsAttentionClassifier().fit(X, y), X[:1])
+    assert f"predicted class {one.predicted[0]} (" in one.plot().get_title(loc="left")
+
+
 def test_documents_without_tokens_and_given_axes_are_drawn(pipeline):
     figure, axes = plt.subplots(1, 2)
     for one, ax in zip(explain(pipeline, ["", "a good film"]), axes, strict=True):

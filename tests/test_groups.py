@@ -16,10 +16,14 @@ from sklearn_clsattn._bags import Bags
 from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import ContextVectorizer
+from sklearn_clsattn.text._gate_positions import PlacedTokens, token_positions
+from sklearn_clsattn.text._gate_scores import gather_evidence
+from sklearn_clsattn.text._ngrams import count_ngrams
 from sklearn_clsattn.text._teacher import TaughtTexts, _folds
-from sklearn_clsattn.training import evidence
-from sklearn_clsattn.training.evidence import Grouped, evidence_without_groups
-from sklearn_clsattn.training.folds import joined_groups
+from sklearn_clsattn.text._tokens import WORDS_AND_PUNCTUATION, tokenize
+from sklearn_clsattn.training import leave_one_out
+from sklearn_clsattn.training.copies import joined_groups
+from sklearn_clsattn.training.leave_one_out import Grouped, evidence_without_groups
 from sklearn_clsattn.training.statistics import TokenTotals
 
 
@@ -75,7 +79,7 @@ def test_evidence_leaves_whole_groups_out(n_labels, monkeypatch):
     documents = type(documents)(documents.bags, given_targets, weights)
     totals = TokenTotals.from_statistics(documents.statistics)
     own = given_targets.shares() * weights[:, None], weights
-    monkeypatch.setattr(evidence, "BLOCK_ENTRIES", 30)  # several blocks
+    monkeypatch.setattr(leave_one_out, "BLOCK_ENTRIES", 30)  # several blocks
     grouped = Grouped(np.arange(40), groups, *own)
     found = evidence_without_groups(documents.bags, grouped, totals)
     for i in range(40):
@@ -109,6 +113,21 @@ def test_texts_of_a_thread_are_in_one_fold_of_the_teachers_judges():
     assert len(folds) > 1
     for labelled, held_out in folds:
         assert not set(threads[labelled]) & set(threads[held_out])
+
+
+def test_gates_leave_whole_groups_out_of_samples_too():
+    texts, codes = load_requests(target="mood", return_X_y=True)
+    texts, codes = texts[:400], np.unique(codes[:400], return_inverse=True)[1]
+    threads = np.random.default_rng(0).integers(130, size=400)
+    tokens = tokenize(texts, WORDS_AND_PUNCTUATION)
+    ngrams = count_ngrams(tokens, (1, 2))
+    placed = PlacedTokens(tokens, ngrams.columns_at_tokens(), token_positions(tokens, texts, {}))
+    given = ngrams.counts, placed, Targets(np.arange(2), codes), np.ones(400), 0
+    every = gather_evidence(*given, np.inf, threads).numerators[0].sum(axis=1)
+    some = gather_evidence(*given, 3_000, threads).numerators[0].sum(axis=1)
+    assert 20 < len(some) < 300
+    distances = np.abs(np.subtract.outer(some, every)).min(axis=1)
+    assert_allclose(distances, 0, atol=1e-9)
 
 
 def test_text_classifiers_pass_groups_on():

@@ -150,7 +150,7 @@ def test_batches_are_one_fit_and_weights_are_repetition(seed, importance, n_clas
         batches.partial_fit(X[at], y[at], classes=range(n_classes), sample_weight=weights[at])
     for other in (repeated, batches):
         assert_allclose(other.token_importance_, whole.token_importance_, atol=1e-14)
-        assert_array_equal(other.class_weight_, whole.class_weight_)
+        assert_array_equal(other.class_count_, whole.class_count_)
         assert_array_equal(other.get_support(), whole.get_support())
         assert_array_equal(other.classes_, whole.classes_)
     # fit starts again, whatever came before.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers import data, refused
 from pandas.testing import assert_frame_equal
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -10,9 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import label_issues
+from sklearn_clsattn.text._context_vectorizer import bags_of
 
 
 def margins_of(decision, codes):
@@ -49,6 +51,27 @@ def test_margins_are_near_those_of_fits_without_each_document(n_classes, n_refit
     assert abs(np.mean(found - exact)) < 0.4 * abs(np.mean(seen - exact))
 
 
+def test_margins_with_groups_are_near_those_of_fits_without_each_group():
+    X, y = data(n_documents=180, n_tokens=40)
+    order = np.argsort(y, kind="stable")
+    X, y, groups = X[order], y[order], np.arange(180) // 3
+    own = sp.csr_array((np.ones(180), (np.arange(180), groups)))  # a token of each group alone
+    X = sp.hstack([X, own], format="csr")
+    model = ClsAttentionClassifier(C=1.0).fit(X, y, groups=groups)
+    issues = label_issues(model, X, y, groups=groups).set_index("document")["margin"].sort_index()
+    chosen = np.random.default_rng(0).permutation(len(y))[:20]
+    refitted = []
+    for i in chosen:
+        rest = groups != groups[i]
+        refit = ClsAttentionClassifier(C=1.0).fit(X[rest], y[rest], groups=groups[rest])
+        refitted.append(refit.decision_function(X[[i]])[0])
+    exact = margins_of(np.array(refitted), y[chosen])
+    seen = margins_of(model.decision_function(X[chosen]), y[chosen])
+    assert np.abs(issues[chosen] - exact).mean() < 0.5 * np.abs(seen - exact).mean()
+    without = label_issues(model, X, y).set_index("document")["margin"].sort_index()
+    assert np.abs(issues[chosen] - exact).mean() < 0.7 * np.abs(without[chosen] - exact).mean()
+
+
 def test_wrong_labels_come_first():
     X, y = make_token_classification(600, random_state=0)
     rng = np.random.default_rng(0)
@@ -81,12 +104,22 @@ def test_pipelines_weights_and_several_classes():
     assert np.allclose(issues.loc[free, "margin"], expected, atol=1e-6)
 
 
+def test_texts_are_read_as_in_the_fit():
+    rng = np.random.default_rng(0)
+    words = np.array(["late", "broken", "lovely", "great"])[rng.integers(4, size=200)]
+    texts = [f"item {1000 + i} is {word}" for i, word in enumerate(words)]  # copies by characters
+    labels = np.isin(words, ["lovely", "great"])
+    model = TextClassifier(min_df=1).fit(texts, labels)
+    expected = label_issues(model.classifier_, bags_of(model.vectorizer_, texts), labels)
+    assert_frame_equal(label_issues(model, texts, labels), expected)
+
+
 def test_other_data_and_models_are_refused():
     X, y = data()
     model = ClsAttentionClassifier().fit(X, y)
     refused("was fitted on", label_issues, model, X[:-5], y[:-5])
     refused("inconsistent", label_issues, model, X, y[:-5])
-    refused("not a class", label_issues, model, X, y + 1)
+    refused("not among the classes", label_issues, model, X, y + 1)
     other = LogisticRegression().fit(X, y)
     refused("ClsAttentionClassifier", label_issues, other, X, y, error=TypeError)
     refused("not fitted", label_issues, ClsAttentionClassifier(), X, y, error=NotFittedError)

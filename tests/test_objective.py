@@ -22,11 +22,11 @@ from torch.testing import assert_close
 from sklearn_clsattn._bags import Bags, TokenVectors
 from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.training.documents import Documents
-from sklearn_clsattn.training.evidence import evidence_without, left_out
-from sklearn_clsattn.training.memory import Memory
+from sklearn_clsattn.training.earlier_batches import Memory
+from sklearn_clsattn.training.leave_one_out import evidence_without, left_out
 from sklearn_clsattn.training.objective import CLS_PENALTY, AttentionObjective, RememberedLoss
 from sklearn_clsattn.training.output_loss import output_loss, target_array
-from sklearn_clsattn.training.path import AttentionPath
+from sklearn_clsattn.training.regularization_path import AttentionPath
 from sklearn_clsattn.training.statistics import Scaling, TokenTotals
 
 HAS_KERNELS = torch.backends.mkl.is_available()

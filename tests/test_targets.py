@@ -136,6 +136,8 @@ def test_texts_are_counted_once_and_explained_by_label(data, texts):
     sums = terms.groupby("document")["contribution"].sum()
     assert_allclose(sums, explanation.decision[:, 0], atol=1e-9)
     assert explanation.true.tolist() == [["not bakery", "bakery"][one] for one in data[1][:4, 1]]
+    sparse = explain(model, texts[:4], target="bakery", y_true=sp.csr_array(data[1][:4]))
+    assert sparse.true.tolist() == explanation.true.tolist()
     refused("several labels: target must be one of", explain, model, texts[:1])
 
 
@@ -309,6 +311,12 @@ def test_batches_of_labels_and_of_probabilities_follow_each_other():
     refused("2 columns: expected as many", model.partial_fit, X, P[:, :2] + P[:, 2:] / 2)
     several = ClsAttentionClassifier().partial_fit(X, (P > 0.3).astype(int))
     refused("Earlier batches had several labels", several.partial_fit, X, labels, [0, 1, 2])
+    before = model.predict_proba(X)
+    model = model.partial_fit(X[:3], np.eye(3, dtype=int))  # of 0 and 1 by chance
+    assert not np.allclose(model.predict_proba(X), before)
+    for row in ([0, 0, 0], [1, 1, 0]):
+        rows = np.vstack([np.eye(3, dtype=int), row])
+        refused("Expected probabilities in rows that add up to 1", model.partial_fit, X[:4], rows)
 
 
 def test_texts_with_probabilities():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
@@ -127,7 +128,12 @@ def test_every_form_of_a_teacher():
             return teacher.predict_proba(some)[:, ::-1]
 
     expected = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=table.to_numpy())
-    for form in (table[table.columns[::-1]], ask, Other()):
+    for form in (
+        table[table.columns[::-1]],
+        pl.DataFrame(table[table.columns[::-1]]),
+        ask,
+        Other(),
+    ):
         model = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=form)
         assert_allclose(model.predict_proba(MORE), expected.predict_proba(MORE), atol=1e-6)
     assert asked == [len(MORE)]

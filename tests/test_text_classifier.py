@@ -157,7 +157,8 @@ def test_a_fit_that_fails_changes_nothing():
     refused("Document", model.fit, [*TEXTS[:-1], None], TOPICS)
     refused("inconsistent numbers of samples", model.fit, TEXTS, TOPICS[:-1])
     refused("greater than one", model.fit, TEXTS, ["a"] * len(TEXTS))
-    refused("device", model.set_params(device="gpu").fit, OTHERS, OTHER_TOPICS)
+    with pytest.raises(RuntimeError, match="device"):
+        model.set_params(device="gpu").fit(OTHERS, OTHER_TOPICS)
     assert model.vectorizer_ is vectorizer
     assert_array_equal(model.predict_proba(OTHERS), expected)
 
@@ -181,3 +182,7 @@ def test_batches():
     balanced = TextClassifier(class_weight="balanced")
     refused(message, balanced.partial_fit, TEXTS, TOPICS, classes, error=AttributeError)
     assert not hasattr(balanced, "vectorizer_")
+    model.set_params(C=0.01).partial_fit(TEXTS, TOPICS)
+    assert model.C_ == 0.01
+    balanced = model.set_params(class_weight="balanced")
+    refused(message, balanced.partial_fit, TEXTS, TOPICS, error=AttributeError)

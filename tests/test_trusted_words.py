@@ -19,7 +19,7 @@ from sklearn_clsattn.text import WordVectors
 from sklearn_clsattn.text._context_vectorizer import fit_bags
 from sklearn_clsattn.training.documents import Documents
 from sklearn_clsattn.training.prior_mean import prior_mean
-from sklearn_clsattn.training.statistics import token_scaling
+from sklearn_clsattn.training.statistics import scaling_of
 
 TEXTS, TOPICS = load_requests(return_X_y=True)
 TOPICS = np.array(TOPICS)
@@ -57,8 +57,8 @@ def drawn(kind, seed=0):
 
 def evidence_of(documents):
     """Return documents' evidence and its scaling."""
-    scaling = token_scaling(
-        documents.statistics, scaling="log_odds", attend_cls=True, trust=documents.trust
+    scaling = scaling_of(
+        documents.statistics, token_scaling="log_odds", attend_cls=True, trust=documents.trust
     )
     loss = documents.attention_loss(np.float64, "cpu", scaling.cls_weight)
     return documents.evidence(loss, scaling), scaling, loss

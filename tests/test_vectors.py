@@ -47,7 +47,7 @@ def test_a_fit_is_a_plain_minimisation():
         core_documents(X, y),
         C=C,
         attention_C=attention_C,
-        scaling=None,
+        token_scaling=None,
         vectors=TokenVectors.from_rows(G),
         vector_scale=gamma,
         max_iter=5000,

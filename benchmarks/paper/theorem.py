@@ -26,7 +26,7 @@ from sklearn_clsattn.paper import (
 from sklearn_clsattn.paper._gradient_flow import RESTING, gradient_flow
 from sklearn_clsattn.paper._selective import SelectiveObjective
 from sklearn_clsattn.training.documents import Documents
-from sklearn_clsattn.training.forward import FittedAttention
+from sklearn_clsattn.training.fitted_model import FittedAttention
 
 from . import pictures
 from .data import Settings, load

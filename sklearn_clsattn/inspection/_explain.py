@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._text_classifier import TextClassifier
-from ..text._answers import classes_of
+from ..text._teacher_answers import classes_of, to_numpy
 from ..text._tokens import only_column
 from .attention_sum import AttentionSum
-from .class_pairs import ShownClasses, targets_of, with_and_without
 from .decision_sums import sum_of
 from .explanation import Explanation
-from .likeness import Likeness
 from .members import Members, has_several_labels, members_of
 from .predictor import Predictor
+from .shown_classes import shown_classes, with_and_without
 from .terms import Explained
 from .text_model import TextModel
 from .word_effects import WordEffects
@@ -108,7 +107,7 @@ def explain(
     inside = members_of(estimator)
     classifier = inside.members[0].classifier
     classes = _classes(estimator)
-    true = None if y_true is None else np.array(y_true)
+    true = None if y_true is None else to_numpy(y_true).copy()
     label = None
     if has_several_labels(classifier):
         label, classes, true = with_and_without(classes, target, true)
@@ -137,7 +136,7 @@ def explain(
     check_consistent_length(outputs, true)
     terms = explained.terms(read)
     column = label if label is not None and decision_sum is not None else 0
-    targets = targets_of(classes, target, column)
+    shown = shown_classes(classes, target, column)
     if deciding is None:
         predictions = predictor.predict(documents)
     else:
@@ -145,26 +144,26 @@ def explain(
     probabilities = predictions.probabilities
     return Explanation(
         classes=classes.copy(),
-        targets=classes[targets.numbers],
-        intercept=targets.select_any(explained.intercept),
+        targets=classes[shown.numbers],
+        intercept=shown.select_any(explained.intercept),
         index=np.arange(len(outputs)),
         indptr=terms.indptr,
         tokens=terms.tokens,
         weights=terms.weights,
         attention=terms.attention,
-        values=targets.select_any(terms.values),
-        contributions=targets.select(terms.contributions),
-        own_contributions=targets.select_any(terms.own_contributions),
-        vector_contributions=targets.select_any(terms.vector_contributions),
+        values=shown.select_any(terms.values),
+        contributions=shown.select(terms.contributions),
+        own_contributions=shown.select_any(terms.own_contributions),
+        vector_contributions=shown.select_any(terms.vector_contributions),
         cls_attention=terms.cls_attention,
-        decision=targets.select(outputs),
-        probability=None if probabilities is None else probabilities[:, targets.numbers],
+        decision=shown.select(outputs),
+        probability=None if probabilities is None else probabilities[:, shown.numbers],
         predicted=classes[predictions.numbers],
         predicted_probability=predictions.of_predicted,
         true=None if true is None else column_or_1d(true),
         texts=texts,
-        text_model=None if texts is None else TextModel(predictor, explained, targets),
-        likeness=_likeness(explained, targets),
+        text_model=None if texts is None else TextModel(predictor, explained, shown),
+        likeness=explained.likeness(shown) if isinstance(explained, AttentionSum) else None,
         inside=_inside(inside),
     )
 
@@ -210,11 +209,6 @@ def _effects(predictor: Predictor, classifier: Any, texts: tuple[str, ...] | Non
     ):
         raise ValueError('decisions of pairs of classes: fit with decision_function_shape="ovr"')
     return WordEffects(predictor)
-
-
-def _likeness(explained: Explained, targets: ShownClasses) -> Likeness | None:
-    """Return the vectors of a model's tokens, if they have some."""
-    return explained.likeness(targets) if isinstance(explained, AttentionSum) else None
 
 
 def _inside(inside: Members) -> str:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
-from .._bags import Bags
-from .._base import bags_of_documents, fitted_attention
+from .._base import fitted_attention
 from .._classifier import ClsAttentionClassifier
 from .._fitting import class_offsets, prepared
 from .._targets import Targets
-from .._types import Array, Numbers
-from .._validation import checked_weights, encode_labels, targets_of_batch, targets_of_labels
+from .._types import Array
+from .._validation import checked_groups, checked_weights, targets_of_batch, targets_of_labels
+from .attention_sum import AttentionSum
 from .members import members_of
+
+if TYPE_CHECKING:
+    from ..training.documents import Documents
 
 
 def label_issues(
@@ -28,6 +31,7 @@ def label_issues(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     top: int | None = None,
 ) -> pd.DataFrame:
     r"""Rank training documents by how strongly the other documents contradict their labels.
@@ -42,6 +46,8 @@ def label_issues(
         Their labels.
     sample_weight : array-like of shape (n_documents,), default=None
         The weights used in the fit.
+    groups : array-like of shape (n_documents,), default=None
+        The groups used in the fit: documents of one group are not evidence for each other.
     top : int, default=None
         Number of documents to return; by default all.
 
@@ -72,6 +78,8 @@ def label_issues(
     >>> 7 in issues["document"].tolist()
     True
     """
+    from ..training.documents import Documents
+
     # 1) The documents, as the classifier reads them, and their names.
     steps, classifier = _classifier_inside(estimator)
     index = None
@@ -79,60 +87,47 @@ def label_issues(
         index = y.index
     elif isinstance(X, pd.Series | pd.DataFrame):
         index = X.index
-    for step in steps:
-        X = step.transform(X)
-    bags = bags_of_documents(classifier, X)
+    bags = AttentionSum(steps, classifier).read(X)
     bags.trusted = getattr(classifier, "_trusted_tokens", None)
     # 2) The outputs without each document, compared with its labels, or with its only one.
-    if classifier.multilabel_:
-        targets = targets_of_batch(y, None, classifier.classes_, multilabel=True)
-        check_consistent_length(bags.units, targets.values)
-        outputs = _left_out(classifier, bags, targets, sample_weight)
-        issues = _issues_of_labels(classifier, outputs, targets.values > 0)
-    else:
-        given = targets_of_labels(y)
-        labels = given.classes[given.values]
-        check_consistent_length(bags.units, labels)
-        codes = encode_labels(labels, classifier.classes_)
-        if (codes < 0).any():
-            raise ValueError(
-                f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which "
-                f"has {classifier.classes_.tolist()}"
-            )
-        targets = Targets(classifier.classes_, codes)
-        outputs = _left_out(classifier, bags, targets, sample_weight)
-        issues = _issues_of_classes(classifier, outputs, labels, codes)
+    has_several_labels = classifier.multilabel_
+    given = y if has_several_labels else targets_of_labels(y)
+    targets = targets_of_batch(given, None, classifier.classes_, multilabel=has_several_labels)
+    check_consistent_length(bags.units, targets.values)
+    weights = checked_weights(bags.units, sample_weight)
+    documents = Documents(bags, targets, weights, given_groups=checked_groups(bags.units, groups))
+    outputs = _left_out(classifier, documents)
+    compare = _issues_of_labels if has_several_labels else _issues_of_classes
     # 3) The most suspicious first.
-    return _ordered(issues, top, index)
+    return _ordered(compare(targets, outputs), top, index)
 
 
-def _issues_of_classes(
-    classifier: ClsAttentionClassifier, outputs: Array, labels: Array, codes: Numbers
-) -> dict[str, Any]:
+def _issues_of_classes(targets: Targets, outputs: Array) -> dict[str, Any]:
     """Return the columns of issues, with a row per document."""
-    documents = np.arange(len(labels))
+    classes = targets.classes
+    codes = targets.values
+    documents = np.arange(len(codes))
     output_of_label = outputs[documents, codes]
     rivals = outputs.copy()
     rivals[documents, codes] = -np.inf
     probabilities = softmax(outputs, axis=1)
     return {
         "document": documents,
-        "label": labels,
-        "suggested": classifier.classes_[outputs.argmax(axis=1)],
+        "label": classes[codes],
+        "suggested": classes[outputs.argmax(axis=1)],
         "margin": output_of_label - rivals.max(axis=1),
         "probability": probabilities[documents, codes],
     }
 
 
-def _issues_of_labels(
-    classifier: ClsAttentionClassifier, outputs: Array, has_label: NDArray[np.bool_]
-) -> dict[str, Any]:
+def _issues_of_labels(targets: Targets, outputs: Array) -> dict[str, Any]:
     """Return the columns of issues, with a row per document and label."""
+    has_label = targets.values > 0
     document, label = np.indices(outputs.shape).reshape(2, -1)
     margin = np.where(has_label, outputs, -outputs).ravel()
     return {
         "document": document,
-        "label": classifier.classes_[label],
+        "label": targets.classes[label],
         "given": has_label.ravel(),
         "margin": margin,
         "probability": expit(margin),
@@ -147,17 +142,16 @@ def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) ->
     return pd.DataFrame(columns, index=names)
 
 
-def _left_out(
-    classifier: ClsAttentionClassifier, bags: Bags, targets: Targets, sample_weight: Any
-) -> Array:
+def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array:
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
-    from ..training.documents import Documents
-    from ..training.path import AttentionPath
+    from ..training.regularization_path import AttentionPath
 
     # 1) The documents and the objective, as in the fit.
     model = fitted_attention(classifier)
+    matrix = documents.bags.matrix()
+    targets = documents.targets
     documents, _ = prepared(
-        Documents(bags, targets, checked_weights(bags.units, sample_weight)),
+        documents,
         classifier.class_weight,
         damps_counts=model.entry_scale is not None,
         entry_scale=model.entry_scale,
@@ -167,7 +161,7 @@ def _left_out(
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "X and y are not the training data, whose token importances differ: pass exactly the "
-            "documents, labels and weights that the model was fitted on"
+            "documents, labels, weights and groups that the model was fitted on"
         )
     path = AttentionPath(
         documents,
@@ -175,12 +169,12 @@ def _left_out(
         "cpu",
         attention_C=classifier.attention_C_,
         attend_cls=classifier.attend_cls,
-        scaling=classifier.token_scaling,
+        token_scaling=classifier.token_scaling,
     )
     objective = path.set_C(classifier.C_)
     # 2) The outputs. Values are less their prior mean, which adds the evidence of other documents.
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
-    attention = model.attention(bags.matrix())
+    attention = model.attention(matrix)
     means = np.asarray(attention @ values)
     if objective.loss.evidence is not None:
         mass = documents.bags.dot(np.exp(model.scores))
@@ -191,8 +185,8 @@ def _left_out(
         means += evidence / divisors[:, None]
     offsets = np.zeros(1)
     if not targets.multilabel:
-        weights_of_classes = documents.class_weights()
-        offsets = class_offsets(classifier.class_weight, targets.classes, weights_of_classes)
+        class_sizes = documents.class_sizes()
+        offsets = class_offsets(classifier.class_weight, targets.classes, class_sizes)
     outputs = means + model.intercept - offsets
     # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
     n_outputs = values.shape[1]

@@ -23,9 +23,9 @@ from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
-from .class_pairs import ShownClasses
 from .column_names import column_names
 from .likeness import Likeness
+from .shown_classes import ShownClasses
 from .terms import ByToken, Terms
 from .token_positions import LocatedText, locate
 
@@ -120,12 +120,12 @@ class AttentionSum:
         """Return a text with the places of its tokens."""
         return locate(self.steps[0] if self.steps else None, text, tokens)
 
-    def likeness(self, targets: ShownClasses) -> Likeness | None:
+    def likeness(self, shown: ShownClasses) -> Likeness | None:
         """Return the vectors of the model's tokens, if they have some."""
         embeddings = vector_embeddings(self.classifier)
         if embeddings is None:
             return None
-        return Likeness(self.names, embeddings, targets.outputs, targets.sign)
+        return Likeness(self.names, embeddings, shown.outputs, shown.sign)
 
     def _units(self, bags: Bags) -> _Units:
         """Return documents by columns, or by words if words have character n-grams."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from .formatting import token_text
+from .formatting import class_name, token_text
 from .important_tokens import important_tokens, token_importance
 
 FOR = "#0072B2"
@@ -142,7 +142,8 @@ class TokenImportanceDisplay:
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(tokens), 3) - 0.4, -0.6)
         few_ticks(ax.xaxis, 4)
-        set_labels(ax, class_name(label, 32), "effect on decisions (std. dev.)")
+        title = shown(label if isinstance(label, str) else class_name(label), 32)
+        set_labels(ax, title, "effect on decisions (std. dev.)")
 
 
 def _new_axes(n_axes: int, n_bars: int) -> Any:
@@ -173,11 +174,6 @@ def shown(name: Any, limit: int = 28) -> str:
         return text
     tail = (limit - 1) // 3  # n-grams often differ only at their ends
     return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
-
-
-def class_name(label: Any, limit: int = 20) -> str:
-    """Return a class label as text; a number alone would not be recognised as a class."""
-    return shown(label if isinstance(label, str) else f"class {label}", limit)
 
 
 def few_ticks(axis: Any, at_most: int) -> None:

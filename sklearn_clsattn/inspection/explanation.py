@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
-from .class_pairs import class_pairs, difference
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
 from .likeness import Likeness
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
+from .shown_classes import class_pairs, difference
 from .terminal import render_text
 from .text_model import TextModel
 from .token_positions import LocatedText
@@ -245,9 +245,10 @@ class Explanation:
 
         Notes
         -----
-        Words are searched by predicting edited texts. All single words are tried, and all larger
-        sets, size by size, while these are at most 2,000. Otherwise the most effective words are
-        removed greedily, words that are not needed are put back, and exchanges of words are tried.
+        Words are searched by predicting edited texts. All single words are tried, unless a text is
+        very long, and all larger sets, size by size, while these are at most 2,000. Otherwise the
+        most effective words are removed greedily, words that are not needed are put back, and
+        exchanges of words are tried.
 
         Examples
         --------
@@ -487,8 +488,8 @@ class Explanation:
 
         First come a sentence on the strongest tokens, the text, and the fewest words whose removal
         changes the prediction, as in :meth:`counterfactual`; then, as details, the decision as a
-        sum and its terms in tables. Words to remove are searched in at most 20 texts of at most
-        2,000 words each.
+        sum and its terms in tables. Words to remove are searched if there are at most 20 texts, in
+        those of at most 2,000 words.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ _OF_LONG = 500  # characters of these passages
 _CHARACTERS_OF_MANY = 100_000  # of the texts of folded documents together
 
 
-class Space(NamedTuple):
+class Layout(NamedTuple):
     """What is shown of one document."""
 
     is_folded: bool
@@ -44,15 +44,15 @@ def explanation_html(explanation: Any, n_shown: int, target: Any, top: int, frag
         "explanation.html",
         title=repr(explanation)[1:-1],
         views=shown,
-        spaces=spaces(shown),
+        layouts=layouts(shown),
         overview=_overview(shown),
         more=max(len(explanation) - n_shown, 0),
         fragment=fragment,
     )
 
 
-def spaces(views: Sequence[View]) -> list[Space]:
-    """Return the space of each view: all of few documents, the strongest passages of many."""
+def layouts(views: Sequence[View]) -> list[Layout]:
+    """Return the layout of each view: all of few documents, the strongest passages of many."""
     n = len(views)
     is_folded = n > MAX_UNFOLDED
     is_brief = n > _MAX_IN_FULL
@@ -61,7 +61,7 @@ def spaces(views: Sequence[View]) -> list[Space]:
     if is_folded:
         longest = max(_CHARACTERS_OF_MANY // n, 100)
         limit = longest
-    view_spaces = []
+    view_layouts = []
     n_characters = 0
     for view in views:
         passages = None
@@ -70,8 +70,8 @@ def spaces(views: Sequence[View]) -> list[Space]:
             if len(view.text) > longest:
                 passages = strongest_passages(view.segments, limit)
         is_whole = not is_folded and n_characters <= _LARGEST_PAGE
-        view_spaces.append(Space(is_folded, is_brief, is_whole, passages))
-    return view_spaces
+        view_layouts.append(Layout(is_folded, is_brief, is_whole, passages))
+    return view_layouts
 
 
 def _overview(views: Sequence[View]) -> str:

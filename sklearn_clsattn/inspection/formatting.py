@@ -6,7 +6,7 @@ from typing import Any
 
 from .._writing import label_text as label_text
 from .._writing import visible
-from ..text._context_vectorizer import CHARACTER_PREFIX
+from ..text._character_ngrams import CHARACTER_PREFIX
 
 MINUS = "\N{MINUS SIGN}"  # on pages and in plots
 
@@ -21,6 +21,11 @@ def token_text(name: str) -> str:
     n_before = len(text) - len(text.lstrip(" "))
     n_after = len(text) - len(inner) - n_before
     return "␣" * n_before + inner + "␣" * n_after
+
+
+def class_name(label: Any) -> str:
+    """Return a class label in a sentence: a bare number would not be recognised as a class."""
+    return label_text(label) if isinstance(label, str) else f"class {label_text(label)}"
 
 
 def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, Numbers
-from ..training.forward import VectorEmbeddings
+from ..training.fitted_model import VectorEmbeddings
 
 _NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 

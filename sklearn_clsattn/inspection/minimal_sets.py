@@ -184,6 +184,7 @@ class WordQuestion:
         if self.to == self.present:
             return WordSearchResult((), -1)
         n_words = len(self.text.words)
+        # Of the sets of words to keep, most that are tried have a few words.
         length = min(n_words, 4) if self.is_kept else self.text.n_occurrences
         return fewest_words(self.margins, n_words, length, self.suspicion, time_limit)
 

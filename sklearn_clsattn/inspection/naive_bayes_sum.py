@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +11,6 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 from .._types import Array, Numbers
 from .linear_sum import LinearSum
-
-# What the absence of all tokens adds, (n_classes,), for the log-probabilities of a BernoulliNB.
-_OF_NO_TOKEN: WeakKeyDictionary[Any, tuple[Array, Array]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,7 @@ class NaiveBayesSum(LinearSum):
         if isinstance(classifier, ComplementNB):  # without the prior
             constants = np.zeros(len(of_tokens))
         if isinstance(classifier, BernoulliNB):
-            constants = constants + _of_no_token(classifier)
+            constants = constants + _of_absence(of_tokens).sum(axis=1)
         return cls(steps, classifier, [of_tokens], constants)
 
     def _weights(self, X: sp.csr_array) -> sp.csr_array:
@@ -60,11 +56,3 @@ class NaiveBayesSum(LinearSum):
 def _of_absence(of_tokens: Array) -> Array:
     """Return the log-probabilities of the absence of tokens, of those of their presence."""
     return np.log1p(-np.exp(of_tokens))
-
-
-def _of_no_token(classifier: BernoulliNB) -> Array:
-    """Return the log-probability of the absence of all tokens by class, found once for a fit."""
-    of_tokens = classifier.feature_log_prob_
-    if classifier not in _OF_NO_TOKEN or _OF_NO_TOKEN[classifier][0] is not of_tokens:
-        _OF_NO_TOKEN[classifier] = of_tokens, _of_absence(of_tokens).sum(axis=1)
-    return _OF_NO_TOKEN[classifier][1]

@@ -12,7 +12,7 @@ from scipy.special import logit
 
 from .._types import Array, Numbers
 from .._validation import encode_labels
-from ..text._answers import to_numpy
+from ..text._teacher_answers import to_numpy
 from .terms import DecisionSum
 from .word_search import REACHED
 
@@ -124,14 +124,7 @@ class Predictor:
                 "from which effects of words are computed"
             )
         decisions = to_numpy(self.estimator.decision_function(documents)).astype(np.float64)
-        by_output = decisions.reshape(len(decisions), -1)
-        n_outputs = by_output.shape[1]
-        if self.label is None and n_outputs > 1 and n_outputs != len(self.classes):
-            raise ValueError(
-                f"expected a decision for each of {len(self.classes)} classes, got {n_outputs}: "
-                'use decision_function_shape="ovr"'
-            )
-        return by_output
+        return decisions.reshape(len(decisions), -1)
 
     def _predicted(self, documents: Any) -> Numbers:
         """Return the numbers of the classes that the estimator itself predicts, (n_documents,)."""

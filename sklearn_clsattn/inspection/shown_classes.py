@@ -1,4 +1,4 @@
-"""Which classes a document is explained for: one, or two that are compared."""
+"""The classes that an explanation shows: all, a target, or two of a document that are compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShownClasses:
         return None if by_output is None else self.select(by_output)
 
 
-def targets_of(classes: NDArray[Any], target: Any, output: int) -> ShownClasses:
+def shown_classes(classes: NDArray[Any], target: Any, output: int) -> ShownClasses:
     """Return the explained classes: the target, all of several, or the second of two.
 
     Two classes have one output, the decision for the second, at this number.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._types import Array
-from .class_pairs import ShownClasses
 from .predictor import Predictor
+from .shown_classes import ShownClasses
 from .terms import Explained
 from .token_positions import LocatedText
 
@@ -18,12 +18,12 @@ class TextModel:
 
     predictor: Predictor
     explained: Explained
-    targets: ShownClasses
+    shown: ShownClasses
 
     def decisions(self, texts: list[str]) -> Array:
         """Return the decisions for the explained classes, (n_texts, n_targets)."""
         read = self.explained.read(self.predictor.container(texts))
-        return self.targets.select(self.explained.decisions(read))
+        return self.shown.select(self.explained.decisions(read))
 
     def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
         """Return a text with the places of its tokens."""

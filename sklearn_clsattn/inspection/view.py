@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup, escape
 
-from .class_pairs import class_pairs, difference
 from .edited_text import EditableText
 from .formatting import (
     MINUS,
+    class_name,
     count_text,
     label_text,
     level,
@@ -22,6 +22,7 @@ from .formatting import (
     token_text,
     visible,
 )
+from .shown_classes import class_pairs, difference
 from .token_positions import Segment, cut
 
 N_SHADES = 5
@@ -67,7 +68,7 @@ class Side(NamedTuple):
     more_total: float  # their sum
 
 
-class ShownClass(NamedTuple):
+class ClassRow(NamedTuple):
     """A class with its probability and decision."""
 
     label: str
@@ -142,9 +143,9 @@ class View:
             self.largest = max(self.largest, abs(part.contribution))
             self.most = max(self.most, part.attention or 0.0)
         # 3) The contributions of each sign, that for the predicted class first.
-        against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
+        minus = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
         self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
-        self.minus = _side(-1, against, self.tokens, top)
+        self.minus = _side(-1, minus, self.tokens, top)
         self.sides = (self.plus, self.minus)
         if self.other == self.predicted:
             self.sides = (self.minus, self.plus)
@@ -170,6 +171,7 @@ class View:
         # 2) The predicted class and the true one.
         predicted = document.predicted.tolist()[0]
         self.predicted = label_text(predicted)
+        self.predicted_name = class_name(predicted)
         self.true = None
         self.is_right = False
         if document.true is not None:
@@ -178,13 +180,13 @@ class View:
             self.is_right = bool(true == predicted)
         # 3) How the sum and its sides are called.
         self.target = label_text(target)
-        self._target_name = _class_name(target)
+        self._target_name = class_name(target)
         # The other one of two classes, or the one compared with.
         self.other: str | None = None
         self._other_name = ""
         if len(rivals) == 1:
             self.other = label_text(rivals[0])
-            self._other_name = _class_name(rivals[0])
+            self._other_name = class_name(rivals[0])
         # Whether the sign of the decision says which of two classes is ahead.
         self.is_binary = self.other is not None
         self.is_compared = self.is_binary and len(classes) > 2
@@ -331,7 +333,7 @@ class View:
         beginning = (self.text or "")[: 4 * _OPENING]
         return shorten(beginning, _OPENING, placeholder=" …")
 
-    def classes(self) -> tuple[list[ShownClass], int]:
+    def classes(self) -> tuple[list[ClassRow], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
         labels = self.document.targets.tolist()
         decisions = self.document.decision[0].tolist()
@@ -359,7 +361,7 @@ class View:
         for at in order:
             is_shown = at == self.k
             name = label_text(labels[at])
-            shown.append(ShownClass(name, probabilities[at], decisions[at], is_shown))
+            shown.append(ClassRow(name, probabilities[at], decisions[at], is_shown))
         return shown, n - len(shown)
 
     def unplaced_title(self) -> str:
@@ -424,11 +426,6 @@ def views(
     for document, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True):
         document_views.append(View(document, k, j, top, with_decision_without, with_deletion))
     return document_views
-
-
-def _class_name(label: Any) -> str:
-    """Return a class label in a sentence: a bare number would not be recognised as a class."""
-    return label_text(label) if isinstance(label, str) else f"class {label_text(label)}"
 
 
 def _deletion(document: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .displays import AGAINST, FOR, NEUTRAL, class_name, few_ticks, set_labels, shown
+from .displays import AGAINST, FOR, NEUTRAL, few_ticks, set_labels, shown
 from .formatting import MINUS, percent, signed
 from .view import View
 
@@ -51,7 +51,7 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
     ax.set_yticks(slots, names, parse_math=False, fontsize=9)
     ax.tick_params(axis="y", length=0)
     few_ticks(ax.xaxis, 6)
-    title = f"Document {view.number}: predicted {class_name(view.predicted)}"
+    title = f"Document {view.number}: predicted {shown(view.predicted_name, 20)}"
     if view.probability is not None:
         title += f" ({percent(view.probability)})"
     set_labels(ax, title, _axis_label(view))
@@ -103,7 +103,7 @@ def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
 
 def _axis_label(view: View) -> str:
     """Return the name of a view's decision, for its axis."""
-    if view.is_binary and view.other is not None:
+    if view.other is not None:
         measure = "log-odds" if view.has_attention else "decision"
         return f"{measure} of {shown(view.target, 20)} against {shown(view.other, 20)}"
     return f"decision for {shown(view.target, 32)}"

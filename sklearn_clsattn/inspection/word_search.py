@@ -25,7 +25,7 @@ Margins = Callable[[Sequence[WordSet]], Array]
 
 REACHED = 1e-9  # the least margin that is not rounding
 _DECIMALS = 6  # by which words are ranked: of words that are level, the first comes first
-_MAX_CHOICES = 2_000  # of more than one word, for trying all choices of a size
+_MAX_CHOICES = 2_000  # of more than one word, that are tried size by size
 _MAX_AT_ONCE = 250  # choices of several sizes that are tried at once
 _MAX_READ = 2_000_000  # words of the edited texts by which single words are ranked
 _BATCH = 100_000  # words that are predicted before the time is looked at
@@ -52,7 +52,7 @@ class _Trials:
 
     predict: Margins
     n_words: int
-    length: int  # occurrences of words in an edited text, at most
+    length: int  # occurrences of words in an edited text, about
     deadline: float
     effects: Array  # (n_words,), what choosing each word adds to the margin, as far as it is known
     best: WordSet | None = None  # the fewest words that reached the goal so far

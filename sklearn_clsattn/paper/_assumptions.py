@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._matrices import row_sums, safe_divide
 from .._types import Array, Numbers
-from ..training.forward import in_the_layout_of
+from ..training.fitted_model import in_the_layout_of
 from ._input_checks import encoded_documents
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from ..training.documents import Documents
-from ..training.forward import FittedAttention, StoredEmbeddings
+from ..training.fitted_model import FittedAttention, StoredEmbeddings
 from ..training.loss import AttentionLoss
 from ..training.products import to_array
 from ..training.result import FitResult

@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from .._bags import Bags
 from .._types import Array, Numbers
-from ..training.forward import FittedAttention, in_the_layout_of
+from ..training.fitted_model import FittedAttention, in_the_layout_of
 
 AnyPrecision = NDArray[np.floating[Any]]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._matrices import row_sums, safe_divide
 from .._types import Array
 from ..training.documents import Documents
-from ..training.forward import FittedAttention, StoredEmbeddings, in_the_layout_of
+from ..training.fitted_model import FittedAttention, StoredEmbeddings, in_the_layout_of
 from ..training.products import to_array
 from ..training.result import FitResult, OnIteration
 from ._exponential import ExponentialIntegrator

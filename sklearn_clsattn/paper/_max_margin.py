@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._types import Array
-from ..training.forward import select_tokens
+from ..training.fitted_model import select_tokens
 from ._input_checks import checked_counts
 
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from .._types import Numbers
-from ..training.forward import StoredEmbeddings
+from ..training.fitted_model import StoredEmbeddings
 from ..training.output_loss import target_array
 from ..training.products import to_array
 from ._fitted_network import FittedNetwork

@@ -40,7 +40,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._types import Array, Numbers
-from ..training.forward import SELECTION_TOLERANCE
+from ..training.fitted_model import SELECTION_TOLERANCE
 from ..training.loss import AttentionLoss
 
 # Products have lost their digits where the size is smaller, relative to its largest value ...

@@ -18,11 +18,12 @@ import torch
 from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
+from ..training.products import torch_dtype
 from ..training.result import FitResult, OnIteration
 
 if TYPE_CHECKING:
     from ..training.documents import Documents
-    from ..training.forward import FittedAttention
+    from ..training.fitted_model import FittedAttention
 
 _NOT_CONVERGED = (
     "Training stopped at max_iter while the loss was still improving. Increase max_iter or "
@@ -48,7 +49,7 @@ class FitOptions:
     @property
     def precision(self) -> torch.dtype:
         """PyTorch's name of the precision of training."""
-        return torch.float32 if self.dtype == np.float32 else torch.float64
+        return torch_dtype(self.dtype)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ rest of the terms stand one below the other in the header.
 The header has
 
 - `format`, `version`: "sklearn-clsattn" and 1; readers refuse others;
-- `classes`, `labels`, `severalLabels`: the classes, how they are shown, and whether a text may have
-  several;
+- `classes`, `labels`, `notLabels`, `severalLabels`: the classes, how they and their opposites are
+  shown, and whether a text may have several;
 - `lowercase`, `stopWords`: whether case is folded, and tokens that are left out first;
 - `ngramRange`, `characters`, `characterWeight`, `longestSpelled`: lengths of n-grams of words, and
   of characters (or null); the weight of these, and the longest word that has some;
@@ -49,7 +49,7 @@ from .._writing import label_text
 from ..text._context_vectorizer import GATE_POWER
 from ..text._gate_positions import MAX_SCORE
 from ..text._tokens import LONGEST_SPELLED
-from ..training.forward import FittedAttention
+from ..training.fitted_model import FittedAttention
 from ._unicode import unicode_tables
 
 FORMAT = "sklearn-clsattn"
@@ -88,21 +88,21 @@ class StoredModel:
     @classmethod
     def from_fitted(cls, fitted: FittedAttention, *, half: bool) -> StoredModel:
         """Return a model stored in 16 bits, if `half`, else in 32."""
-        store = _in_half if half else _in_single
-        scores = store(fitted.scores, float(np.median(fitted.scores)))
-        values = [store(column, 0.0) for column in fitted.values.T]
+        shift = float(np.median(fitted.scores))
+        scores = _in_half(fitted.scores, shift) if half else _in_single(fitted.scores)
+        values = [_in_half(column) if half else _in_single(column) for column in fitted.values.T]
         columns = [column.read() for column in values]
         read = replace(fitted, scores=scores.read(), values=np.column_stack(columns))
         return cls(read, scores, values)
 
 
-def _in_single(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+def _in_single(numbers: NDArray[Any]) -> StoredNumbers:
     """Return numbers in 32 bits, or in 64 if some are too large."""
     largest = np.abs(numbers).max(initial=0.0)
     return StoredNumbers(numbers.astype("<f4" if largest < np.finfo(np.float32).max else "<f8"))
 
 
-def _in_half(numbers: NDArray[Any], shift: float) -> StoredNumbers:
+def _in_half(numbers: NDArray[Any], shift: float = 0.0) -> StoredNumbers:
     """Return numbers in 16 bits, after subtraction of a shift."""
     scale = float(np.abs(numbers - shift).max(initial=0.0)) or 1.0
     return StoredNumbers(((numbers - shift) / scale).astype("<f2"), shift, scale)

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from .._matrices import index_type
 from .._types import Integers
-from ..training.threads import stream_in_threads
+from ..training.threads import map_in_threads
+from ._alphabet import Alphabet, distinct_runs, padded, ranges
 from ._ngrams import RowsPart, stack_rows
-from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens, count_words, look_up
+
+CHARACTER_PREFIX = "char:  "
+"""Of the names of character n-grams. Word n-grams never have two spaces in a row."""
 
 # Occurrences of words that are multiplied together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
@@ -98,7 +101,7 @@ def count_spelled(tokens: Tokens, spelling: sp.csr_array, dtype: Any) -> sp.csr_
         _, here, indptr = block
         return _count_block(tokens.ids[here], indptr, spelling)
 
-    parts = stream_in_threads(part, tokens.blocks(_CHUNK))
+    parts = map_in_threads(part, tokens.blocks(_CHUNK))
     arrays = stack_rows(parts, tokens.n_documents, dtype)
     shape = tokens.n_documents, spelling.shape[1]
     return sp.csr_array(arrays, shape=shape)

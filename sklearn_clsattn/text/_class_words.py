@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._bags import Bags, TrustedTokens
 from .._types import Array
+from ._character_ngrams import CHARACTER_PREFIX
 from ._stop_words import StopWords
 from ._tokens import Tokens
 
@@ -19,9 +20,6 @@ Phrase = tuple[str, ...]
 
 NO_CLASS = object()
 """In place of a label, where words are trusted without one."""
-
-CHARACTER_PREFIX = "char:  "
-"""Of the names of character n-grams. Word n-grams never have two spaces in a row."""
 
 ENOUGH_WORDS = 3.0
 """With so many trusted words in a text, other words are evidence for half."""

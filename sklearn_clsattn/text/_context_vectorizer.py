@@ -24,21 +24,15 @@ from .._pickling import SavedMixin
 from .._sklearn import Interval, Options, RealNotInt, StrOptions
 from .._targets import Targets
 from .._types import Integers, Numbers
-from .._validation import (
-    checked_groups,
-    checked_weights,
-    has_columns,
-    targets_of_columns,
-    targets_of_labels,
-)
-from ..training.threads import in_background, stream_in_threads, thread_pool
-from ._characters import frequent_characters
-from ._class_words import CHARACTER_PREFIX, TrustedWords, checked_trusted_words, trusted_tokens
+from .._validation import checked_groups, checked_targets, checked_weights
+from ..training.threads import in_background, map_in_threads, thread_pool
+from ._character_ngrams import CHARACTER_PREFIX, frequent_characters
+from ._class_words import TrustedWords, checked_trusted_words, trusted_tokens
 from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
     GatePositions,
-    Words,
+    PlacedTokens,
     frequent_words,
     token_positions,
 )
@@ -363,14 +357,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
             As in :meth:`transform`.
         """
         with fit_task(self, raw_documents, y, sample_weight):
-            words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
+            placed, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         if self.word_vectors_ is not None:
             warnings.warn(
                 "The matrix does not have the word vectors: use a TextClassifier, or pass "
                 "token_vectors=vectorizer.token_vectors_ to the classifier's fit.",
                 stacklevel=2,
             )
-        return _plain(self._bags(words.tokens.n_documents, [words], numbers))
+        return _plain(self._bags(placed.tokens.n_documents, [placed], numbers))
 
     @all_or_nothing
     def _fit_bags(
@@ -382,8 +376,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         groups: Any = None,
     ) -> Any:
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
-        words, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
-        bags = self._bags(words.tokens.n_documents, [words], numbers)
+        placed, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
+        bags = self._bags(placed.tokens.n_documents, [placed], numbers)
         trusted_terms = self._checked_trusted_words()
         if trusted_terms:
             weights = checked_weights(bags.units, sample_weight)
@@ -398,8 +392,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _learn(
         self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any, groups: Any
-    ) -> tuple[Words, UnitNumbers | None]:
-        """Learn features and gates; return the words of the documents, and their units' numbers."""
+    ) -> tuple[PlacedTokens, UnitNumbers | None]:
+        """Learn features and gates; return the documents' tokens, and their units' numbers."""
         self._check_parameters()
         # 1) texts with positive weight: others teach nothing
         every_text = self._texts(raw_documents)
@@ -407,7 +401,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         weights = checked_weights(every_text, sample_weight)
         targets = _checked_targets(every_text, y, weights) if self.context else None
         given_groups = checked_groups(weights, groups)
-        self._stop_words = self._checked_stop_words()
+        self._stop_words = checked_stop_words(
+            self.stop_words or (), self._tokens_of_words, lowercase=self.lowercase
+        )
         trusted_terms = self._checked_trusted_words()
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
         if given_groups is not None:
@@ -417,16 +413,18 @@ class ContextVectorizer(  # type: ignore[call-arg]
         check_any_texts(len(texts), len(tokens.ids))
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
         self.previous_words_ = np.array(previous, dtype=object)
+        if targets is not None:
+            import torch  # noqa: F401 - the pool gives it one thread only if it is loaded
         with thread_pool():
             # 2) features
-            words, counts, spelled_words = self._learn_features(texts, tokens, weights)
-            tokens = words.tokens
+            placed, counts, spelled_words = self._learn_features(texts, tokens, weights)
+            tokens = placed.tokens
             # 3) gates; another thread numbers the units of the texts meanwhile
             parts = unit_parts(self)
             numbered = in_background(
                 lambda: _build_unit_numbers(parts, spelled_words, tokens.words)
             )
-            self._learn_gates(words, counts, targets, weights, given_groups)
+            self._learn_gates(placed, counts, targets, weights, given_groups)
             numbers = numbered()
             if numbers is not None:
                 remember_units(self, parts, numbers.units)
@@ -442,11 +440,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
             for term in more:
                 vocabulary.setdefault(term, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
-            words = words._replace(columns=self._columns(tokens))
+            placed = placed._replace(columns=self._columns(tokens))
             numbers = self._unit_numbers()
         if len(texts) < len(every_text):
-            words = self._read(every_text)
-        return words, numbers
+            placed = self._read(every_text)
+        return placed, numbers
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters of the wrong type, and ranges that are no pairs."""
@@ -464,8 +462,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _learn_features(
         self, texts: list[str], tokens: Tokens, weights: NDArray[np.float64]
-    ) -> tuple[Words, sparse.csr_array, SpelledWords | None]:
-        """Learn the vocabularies; return the texts' words, n-gram counts and spelled words."""
+    ) -> tuple[PlacedTokens, sparse.csr_array, SpelledWords | None]:
+        """Learn the vocabularies; return the texts' tokens, n-gram counts and spelled words."""
         # Another thread counts characters and finds positions while n-grams are counted.
         others = in_background(
             lambda: (self._spelled_words(tokens, weights), self._positions(texts, tokens))
@@ -478,8 +476,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.character_vocabulary_ = dict(zip(characters, range(len(characters)), strict=True))
         # Nothing needs the tokens' word counts and places in the texts any more.
         rest = replace(tokens, starts=NO_IDS, stops=NO_IDS)
-        words = Words(rest, ngrams.columns_at_tokens(), positions)
-        return words, ngrams.counts, spelled_words
+        placed = PlacedTokens(rest, ngrams.columns_at_tokens(), positions)
+        return placed, ngrams.counts, spelled_words
 
     def _learn_vocabulary(self, tokens: Tokens) -> NgramCounts:
         """Learn the word n-grams, and return their counts."""
@@ -513,14 +511,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _learn_gates(
         self,
-        words: Words,
+        placed: PlacedTokens,
         counts: Any,
         targets: Targets | None,
         weights: NDArray[np.float64],
         groups: Numbers | None,
     ) -> None:
         """Learn the scores of gates, which are 0 without targets of two classes."""
-        shape = 2, len(words.columns), N_CELLS
+        shape = 2, len(placed.columns), N_CELLS
         n_cells = math.prod(shape)
         n_previous = len(self.previous_words_)
         if targets is None or targets.n_classes < 2:
@@ -529,7 +527,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
 
             evidence = gather_evidence(
-                counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT, groups
+                counts, placed, targets, weights, n_previous, _EVIDENCE_LIMIT, groups
             )
             scores = learn_scores(evidence, n_cells)
         self.start_scores_, self.end_scores_ = scores[:n_cells].reshape(shape)
@@ -618,12 +616,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
         check_is_fitted(self)
         (text,) = checked_texts([text])
         normal = aligned(text, self.normalize, lowercase=self.lowercase)
-        words = self._read([normal.text])
-        tokens = words.tokens
+        every_token = self._every_token([normal.text])
+        stop_words = StopWords(self._stop_words)
+        placed = self._placed([normal.text], every_token.without(stop_words))
+        tokens = placed.tokens
         numbers = self._unit_numbers()
         # 1) occurrences of each length, at each token
-        by_length = self._units(words, numbers)
-        gates_of_orders = self._gates(words.positions)
+        by_length = self._units(placed, numbers)
+        gates_of_orders = self._gates(placed.positions)
         n_tokens = len(tokens.ids)
         units = np.concatenate([one.units for one in by_length])
         gates = np.concatenate([gates_of_orders[one.order] for one in by_length])
@@ -640,7 +640,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         for first_word, last_word in zip(first.tolist(), last.tolist(), strict=True):
             terms.append(" ".join(read[first_word : last_word + 1]))
         spans = normal.in_original(text, tokens.spans)
-        stop_words = self._every_token([normal.text]).among(StopWords(self._stop_words))
+        ignored = every_token.among(stop_words)
         return Occurrences(
             terms=np.array(terms, dtype=object),
             starts=spans[first, 0],
@@ -648,7 +648,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             weights=_occurrence_weights(units, gates[is_term]),
             first_words=first,
             words=spans,
-            ignored=normal.in_original(text, stop_words.spans),
+            ignored=normal.in_original(text, ignored.spans),
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -667,11 +667,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """Return the tokens of preprocessed texts that are no stop words."""
         tokens = self._every_token(texts)
         return tokens.without(StopWords(self._stop_words)) if self._stop_words else tokens
-
-    def _checked_stop_words(self) -> list[StopWord]:
-        """Return the stop words as tokens and patterns."""
-        words = self.stop_words or ()
-        return checked_stop_words(words, self._tokens_of_words, lowercase=self.lowercase)
 
     def _checked_trusted_words(self) -> dict[str, Any]:
         """Return the trusted words as n-grams, with their classes."""
@@ -694,13 +689,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
             return tokenize(texts, self.token_pattern, scripts=True)
         return tokens_of_pattern(texts, self.token_pattern)
 
-    def _read(self, texts: list[str]) -> Words:
-        """Return the words of preprocessed texts."""
-        return self._words(texts, self._tokens(texts))
+    def _read(self, texts: list[str]) -> PlacedTokens:
+        """Return the tokens of preprocessed texts, with columns and positions."""
+        return self._placed(texts, self._tokens(texts))
 
-    def _words(self, texts: list[str], tokens: Tokens) -> Words:
-        """Return the words of preprocessed texts, whose tokens these are."""
-        return Words(tokens, self._columns(tokens), self._positions(texts, tokens))
+    def _placed(self, texts: list[str], tokens: Tokens) -> PlacedTokens:
+        """Return the tokens of preprocessed texts with columns and positions."""
+        return PlacedTokens(tokens, self._columns(tokens), self._positions(texts, tokens))
 
     def _columns(self, tokens: Tokens) -> list[Ids]:
         """Return, for each length, the columns of the n-grams that start at tokens."""
@@ -733,10 +728,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         return np.exp(GATE_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
     def _bags(
-        self, n_documents: int, batches: Iterable[Words], numbers: UnitNumbers | None
+        self, n_documents: int, placed: Iterable[PlacedTokens], numbers: UnitNumbers | None
     ) -> Bags:
         """Return the bags of all documents."""
-        parts = chain.from_iterable(self._parts(words, numbers) for words in batches)
+        parts = chain.from_iterable(self._parts(one, numbers) for one in placed)
         arrays = stack_rows(parts, n_documents, self.dtype)
         n_units = len(self.vocabulary_) if numbers is None else len(numbers)
         counts = sparse.csr_array(arrays, shape=(n_documents, n_units))
@@ -746,14 +741,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """Return numbers of units, None without characters, where units are columns."""
         return UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
 
-    def _parts(self, words: Words, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
+    def _parts(self, placed: PlacedTokens, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.
 
         An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
         the number of occurrences, the imaginary part the sum of their gates.
         """
         dtype = np.result_type(self.dtype, np.complex64)
-        by_length = self._units(words, numbers)
+        by_length = self._units(placed, numbers)
         n_units = len(self.vocabulary_) if numbers is None else len(numbers)
 
         def part(block: tuple[slice, slice, Integers]) -> RowsPart:
@@ -762,7 +757,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             n_rows = documents.stop - documents.start
             numbers_of_rows = np.arange(n_rows, dtype=np.int32)
             rows_of_tokens = np.repeat(numbers_of_rows, np.diff(indptr))
-            gates_of_orders = self._gates(words.positions[here])
+            gates_of_orders = self._gates(placed.positions[here])
             rows = []
             units = []
             gates = []
@@ -780,18 +775,18 @@ class ContextVectorizer(  # type: ignore[call-arg]
             sums = sums_by_entry(values, row, unit, (n_rows, n_units))
             return _gated(sums), sums.indices, sums.indptr[1:]
 
-        return stream_in_threads(part, words.tokens.blocks(_BLOCK))
+        return map_in_threads(part, placed.tokens.blocks(_BLOCK))
 
-    def _units(self, words: Words, numbers: UnitNumbers | None) -> list[_UnitsOfLength]:
+    def _units(self, placed: PlacedTokens, numbers: UnitNumbers | None) -> list[_UnitsOfLength]:
         """Return the units that start at tokens, by their lengths."""
         shortest = self.ngram_range[0]
         units = []
-        for order, columns in enumerate(words.columns):
+        for order, columns in enumerate(placed.columns):
             units.append(_UnitsOfLength(columns, shortest + order, order))
         if numbers is None:
             return units
         # Words outside the vocabulary are units, too, with the gates of the shortest n-grams.
-        of_tokens = numbers.number(words.tokens.words)[words.tokens.ids]
+        of_tokens = numbers.number(placed.tokens.words)[placed.tokens.ids]
         longer = units[1:] if shortest == 1 else units
         return [_UnitsOfLength(of_tokens, 1, 0), *longer]
 
@@ -805,8 +800,8 @@ def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
     """Return the bags of texts by a fitted vectorizer."""
     check_is_fitted(vectorizer)
     texts = vectorizer._texts(raw_documents)
-    words = map(vectorizer._read, batches(texts, _BATCH))
-    return vectorizer._bags(len(texts), words, vectorizer._unit_numbers())
+    placed = map(vectorizer._read, batches(texts, _BATCH))
+    return vectorizer._bags(len(texts), placed, vectorizer._unit_numbers())
 
 
 def stop_words_of(vectorizer: ContextVectorizer) -> list[StopWord]:
@@ -865,9 +860,7 @@ def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> 
     """Return the targets of the texts with positive weight, by which gates are learned."""
     if y is None:
         raise ValueError("ContextVectorizer learns gates from labels: pass y, or context=False.")
-    targets = y
-    if not isinstance(y, Targets):
-        targets = targets_of_columns(y) if has_columns(y) else targets_of_labels(y)
+    targets = y if isinstance(y, Targets) else checked_targets(y)
     check_consistent_length(texts, targets.values)
     # Of several labels, gates are learned from the rarest one of each document.
     if targets.multilabel:
@@ -875,6 +868,6 @@ def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> 
     targets = targets[weights > 0]
     if targets.has_codes:
         return Targets.from_labels(targets.classes[targets.values])
-    class_weights = targets.class_sums(weights[weights > 0])
-    is_present = class_weights > 0
+    class_sizes = targets.class_sums(weights[weights > 0])
+    is_present = class_sizes > 0
     return Targets(targets.classes[is_present], targets.values[:, is_present])

@@ -38,8 +38,8 @@ class GatePositions:
         return GatePositions(self.from_start[here], self.from_end[here], self.previous[here])
 
 
-class Words(NamedTuple):
-    """The words of preprocessed texts."""
+class PlacedTokens(NamedTuple):
+    """The tokens of preprocessed texts, and their columns and positions."""
 
     tokens: Tokens
     columns: list[Ids]  # for each length, of the n-grams that begin at tokens, or -1

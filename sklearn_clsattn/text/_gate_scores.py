@@ -26,12 +26,12 @@ from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
-from ..training.evidence import group_duplicates, log_odds_without_groups, projections
-from ..training.folds import joined_groups, near_copies
+from ..training.copies import group_duplicates, joined_groups, near_copies, projections
+from ..training.leave_one_out import log_odds_without_groups
 from ..training.output_loss import OutputLoss, output_loss
-from ..training.statistics import CorpusStatistics, token_scaling
-from ..training.threads import in_threads, stream_in_threads
-from ._gate_positions import MAX_SCORE, N_CELLS, Words
+from ..training.statistics import CorpusStatistics, scaling_of
+from ..training.threads import in_threads, map_in_threads
+from ._gate_positions import MAX_SCORE, N_CELLS, PlacedTokens
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0
@@ -54,13 +54,13 @@ class GateEvidence:
     parts: Any
     output_loss: OutputLoss
     weights: Array  # of the documents
-    intercepts: Array  # (n_outputs,), which depend on the class weights alone
+    intercepts: Array  # (n_outputs,), which depend on the classes' shares alone
     cls_weight: float  # attention mass of <cls>
 
 
 def gather_evidence(
     counts: Any,
-    words: Words,
+    placed: PlacedTokens,
     targets: Targets,
     weights: Array,
     n_previous: int,
@@ -70,16 +70,16 @@ def gather_evidence(
     """Return the evidence of documents with positive weight, as many as `limit` allows.
 
     `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
-    the word before. Documents with equal counts are used together or not at all, in an order that
-    depends only on their counts, until entries times outputs reach `limit`. Near-copies, and
-    documents of one of the groups, are left out together.
+    the word before. Documents that are left out together are used together or not at all, in an
+    order that depends only on their counts, until entries (those of copies once) times outputs
+    reach `limit`. These are near-copies, and documents of one of the groups.
     """
     # 1) statistics of all documents
     bag = sparse.csr_array(counts)
     bag.data = np.log(counts.data, dtype=np.float64)
     bag.data += 1.0
     statistics = CorpusStatistics.from_documents(Bags(bag), targets, weights)
-    scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
+    scaling = scaling_of(statistics, token_scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
 
@@ -89,7 +89,7 @@ def gather_evidence(
     if given_groups is not None:
         groups = joined_groups(groups, given_groups)
     lengths = np.diff(bag.indptr)
-    is_used = _within_limit(copies, lengths, weights, limit / n_outputs)
+    is_used = _within_limit(copies, groups, lengths, weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
     is_used_entry = np.repeat(is_used, lengths)
@@ -107,8 +107,8 @@ def gather_evidence(
     masses = factors * attention[bag.indices]
 
     # 4) sums by position
-    shape = len(words.columns), N_CELLS, N_CELLS, n_previous + 1
-    code, indptr = _positions_by_entry(words, is_used, shape, bag.shape[1])
+    shape = len(placed.columns), N_CELLS, N_CELLS, n_previous + 1
+    code, indptr = _positions_by_entry(placed, is_used, shape, bag.shape[1])
     code, distinct_codes = pd.factorize(code)
     code = code.astype(np.int32)
     repeats = occurrences_of_entries.astype(np.intp)
@@ -129,24 +129,28 @@ def gather_evidence(
 
 
 def _within_limit(
-    groups: Numbers, sizes: NDArray[Any], weights: Array, limit: float
+    copies: Numbers, groups: Numbers, sizes: NDArray[Any], weights: Array, limit: float
 ) -> NDArray[np.bool_]:
     """Return which documents (n_documents,) to use: groups in a random order up to `limit`."""
-    is_positive = weights > 0
-    entries = np.zeros(groups.max(initial=-1) + 1)
-    entries[groups[is_positive]] = sizes[is_positive]
-    # Groups are numbered by their contents, so that the order of the documents has no influence.
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(entries))
+    # 1) groups in the order of their contents, so that that of the documents has no influence
+    present = np.flatnonzero(weights > 0)
+    _, first = np.unique(copies[present], return_index=True)
+    different = present[first]
+    numbers, names = pd.factorize(groups[different])
+    number_of = np.zeros(groups.max(initial=-1) + 1, dtype=np.intp)
+    number_of[names] = np.arange(len(names))
+    # 2) the first ones of a random order
+    entries = np.bincount(numbers, sizes[different])
+    order = np.random.default_rng(0).permutation(len(entries))
     in_order = entries[order]
     before = np.empty_like(entries)
     before[order] = np.cumsum(in_order) - in_order
     is_within = before < limit
-    return np.asarray(is_positive & is_within[groups])
+    return np.asarray((weights > 0) & is_within[number_of[groups]])
 
 
 def _positions_by_entry(
-    words: Words,
+    placed: PlacedTokens,
     is_used: NDArray[np.bool_],
     shape: tuple[int, int, int, int],
     n_columns: int,
@@ -167,10 +171,10 @@ def _positions_by_entry(
         lengths = np.diff(indptr)
         is_used_token = np.repeat(is_used_here, lengths)
         tokens = here.start + np.flatnonzero(is_used_token)
-        columns = np.stack([column[tokens] for column in words.columns], axis=1)
+        columns = np.stack([column[tokens] for column in placed.columns], axis=1)
         at, order = np.nonzero(columns >= 0)
         # 2) their positions
-        positions = words.positions[tokens[at]]
+        positions = placed.positions[tokens[at]]
         previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
         cells = positions.from_start, positions.from_end
         code = np.ravel_multi_index((order, *cells, previous), shape).astype(code_type)
@@ -182,7 +186,7 @@ def _positions_by_entry(
         in_column_order = in_text_order.tocsc().tocsr()
         return in_column_order.data, np.diff(ends)
 
-    parts = list(stream_in_threads(part, words.tokens.blocks(_BLOCK)))
+    parts = list(map_in_threads(part, placed.tokens.blocks(_BLOCK)))
     sizes = np.concatenate([sizes for _, sizes in parts])
     codes = np.concatenate([codes for codes, _ in parts])
     indptr = np.append(0, np.cumsum(sizes))

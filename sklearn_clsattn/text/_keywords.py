@@ -49,7 +49,7 @@ N_FOLDS = 3  # of the words of a class
 _LEAST_AGREEMENT = 0.65  # 1/2 is guessing; below, the fit warns
 _SOME_TEXTS = 0.005  # a share of all texts: words in far fewer are not suggested
 
-Words = list[tuple[str, ...]]  # each keyword as its tokens
+Phrases = list[tuple[str, ...]]  # each keyword as its tokens
 
 
 class MarkedTexts(NamedTuple):
@@ -66,7 +66,7 @@ class MarkedTexts(NamedTuple):
 
 
 def marked_texts(
-    texts: list[str], tokens: Tokens, words: Words, classes_of_words: Numbers
+    texts: list[str], tokens: Tokens, words: Phrases, classes_of_words: Numbers
 ) -> MarkedTexts:
     """Return the texts that have keywords of one class only, without them.
 
@@ -368,7 +368,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
             return tokens_of_tokenizer(texts, self.tokenizer)
         return tokenize(texts, WORDS_AND_PUNCTUATION, scripts=True)
 
-    def _words(self) -> tuple[Words, list[tuple[int, str]]]:
+    def _words(self) -> tuple[Phrases, list[tuple[int, str]]]:
         """Return the tokens of each keyword, and the number of its class with the keyword."""
         labels = self.classes_.tolist()
         keywords = {label: self.keywords[label] for label in labels}

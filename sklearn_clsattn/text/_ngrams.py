@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from .._matrices import index_type, sums_by_entry
 from .._types import Integers
-from ..training.threads import stream_in_threads
-from ._symbols import ranges
+from ..training.threads import map_in_threads
+from ._alphabet import ranges
 from ._tokens import Ids, Tokens, look_up
 
 # Occurrences that are processed together: few enough to stay in a processor's caches.
@@ -250,7 +250,7 @@ class NgramColumns:
             rows, here, _ = block
             return self._count_block(ids[here], documents[here], rows, ngram_range)
 
-        parts = stream_in_threads(part, tokens.blocks(_CHUNK))
+        parts = map_in_threads(part, tokens.blocks(_CHUNK))
         arrays = stack_rows(parts, tokens.n_documents, dtype)
         shape = tokens.n_documents, self.n_columns
         return sp.csr_array(arrays, shape=shape)
@@ -394,7 +394,7 @@ class _NgramWalk:
         def look_up_block(block: slice) -> None:
             numbers[block] = lookup(self.keys(block))
 
-        for _ in stream_in_threads(look_up_block, self.blocks()):
+        for _ in map_in_threads(look_up_block, self.blocks()):
             pass
         return numbers
 

@@ -78,7 +78,7 @@ def normalized(text: str, form: Form, *, lowercase: bool) -> str:
     """Return a text in a normal form, which is the same for all texts that look the same.
 
     In ASCII, only letters are lower-cased and backticks between them made apostrophes; without a
-    form, texts are lower-cased alone.
+    form, texts are only lower-cased.
     """
     if form is None:
         return text.lower() if lowercase else text

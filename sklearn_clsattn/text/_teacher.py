@@ -7,7 +7,7 @@ teacher is taken where its loss is less. Its penalties take long to choose: firs
 the fit with the teacher, with gamma = 1, and if its loss is clearly larger then, they are not
 chosen.
 
-Several teachers become one, the mean of what they say (:mod:`._pooling`).
+Several teachers become one, the mean of what they say (:mod:`._teacher_shares`).
 
 **Sharpness.** What is learned from probabilities is less sure than it is right: words carry some of
 what the teacher knows, and a penalty holds back their values. So all decisions are multiplied by a
@@ -40,11 +40,11 @@ from .._fitting import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_groups, checked_weights, has_columns, targets_of_labels
-from ..training.forward import log_probabilities
+from ..training.fitted_model import log_probabilities
 from ..training.threads import thread_pool
-from ._answers import answers_of, joined, learns_from_labels, listed, needs_fit
 from ._context_vectorizer import ContextVectorizer, fit_bags
-from ._pooling import (
+from ._teacher_answers import answers_of, joined, learns_from_labels, listed, needs_fit
+from ._teacher_shares import (
     accuracies_by_agreement,
     accuracy_interval,
     pooled,
@@ -75,7 +75,7 @@ class Lesson(NamedTuple):
     accuracies : (n_teachers, 3), how right each seems to be, with an interval
     n_answers : (n_teachers,), numbers of texts that each answers
     sharpness : the factor of all decisions
-    class_weights : (n_classes,), the weights of the classes in the fit
+    class_sizes : (n_classes,), the weights of the classes in the fit
     vectorizer, classifier : the fitted steps
     """
 
@@ -83,7 +83,7 @@ class Lesson(NamedTuple):
     accuracies: Array
     n_answers: Numbers
     sharpness: float
-    class_weights: Array
+    class_sizes: Array
     vectorizer: ContextVectorizer
     classifier: ClsAttentionClassifier
 
@@ -256,19 +256,20 @@ def learn_from_teachers(
     teachers = teachers.with_texts(np.flatnonzero(answering))
     every_text = _taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
-    class_weights = every_text.class_sums()
+    class_sizes = every_text.class_sums()
+    lesson = Lesson(shares, accuracies, n_answers, 1.0, class_sizes, vectorizer, model)
     if not len(texts):
-        return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
+        return lesson
     # 5) whether they are believed, and the sharpness, by fewer of their texts
     sample = teachers.sample()
     some_teachers = teachers.with_texts(sample)
     some_texts = every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])]
     if len(teachers) == 1:
         alone = _taught_alone(_QuickFit(model), some_texts, some_teachers, folds)
-        accuracies = _accuracies(alone, some_texts)
+        lesson = lesson._replace(accuracies=_accuracies(alone, some_texts))
     judges = list(_judges(plain_texts, folds))
     if not judges:
-        return Lesson(shares, accuracies, n_answers, 1.0, class_weights, vectorizer, model)
+        return lesson
     n_each = len(teachers.texts) / len(sample)
     taught_logs = _taught_logs(_QuickFit(model), some_texts, some_teachers, shares, n_each, judges)
     sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
@@ -278,13 +279,13 @@ def learn_from_teachers(
         plain_model = clone(classifier).fit(plain_texts.bags, labels, weights, groups=groups)
         plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
         if loss > _loss(plain_logs, plain_texts, judges):
-            none = np.zeros(len(shares))
-            class_weights = Targets.from_labels(labels).class_sums(weights)
-            return Lesson(
-                none, accuracies, n_answers, 1.0, class_weights, plain_vectorizer, plain_model
+            return lesson._replace(
+                weights=np.zeros(len(shares)),
+                class_sizes=Targets.from_labels(labels).class_sums(weights),
+                vectorizer=plain_vectorizer,
+                classifier=plain_model,
             )
-    model = sharpened(model, sharpness)
-    return Lesson(shares, accuracies, n_answers, sharpness, class_weights, vectorizer, model)
+    return lesson._replace(sharpness=sharpness, classifier=sharpened(model, sharpness))
 
 
 def _labelled(

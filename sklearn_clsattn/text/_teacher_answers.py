@@ -1,4 +1,4 @@
-"""What teachers say of texts: their probabilities, or labels, with the names of their classes."""
+"""What other models, as teachers, say of texts: probabilities or labels, and names of classes."""
 
 from __future__ import annotations
 
@@ -99,8 +99,9 @@ def classes_of(model: Any, classes: NDArray[Any]) -> NDArray[Any]:
 
 def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
     """Return parts of what a teacher says as probabilities, in columns with the classes' names."""
-    if all(isinstance(part, pd.DataFrame) for part in parts):
-        return pd.concat(parts, ignore_index=True).astype(np.float64)
+    if all(hasattr(part, "columns") for part in parts):
+        frames = [pd.DataFrame(np.asarray(part), columns=list(part.columns)) for part in parts]
+        return pd.concat(frames, ignore_index=True).astype(np.float64)
     arrays = list(map(to_numpy, parts))
     if all(array.ndim == 1 for array in arrays):
         return _one_hot(np.concatenate([array.astype(object) for array in arrays]), names)

@@ -15,7 +15,7 @@ from .._callbacks import CallbackSupportMixin, fit_task
 from .._fitting import all_or_nothing
 from .._matrices import as_configured
 from .._pickling import SavedMixin
-from ._characters import count_spelled, frequent_characters, spelling_matrix
+from ._character_ngrams import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
 from ._tokens import BETWEEN_SPACES, PATTERNS, Tokens, document_number, tokenize
 

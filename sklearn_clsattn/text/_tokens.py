@@ -16,9 +16,9 @@ from scipy import sparse
 
 from .._matrices import index_type
 from .._types import Integers
-from ..training.threads import stream_in_threads
+from ..training.threads import map_in_threads
+from ._alphabet import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 from ._graphemes import ALONE, CLUSTER, KEYCAP, LINK, MARK, STACKER
-from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
@@ -170,7 +170,7 @@ def tokenize(
     tokenizer = _Tokenizer(pattern, positions, scripts)
     # 1) tokens of each block of texts; its symbols, of which the alphabet learns, come first
     encoded = map(tokenizer.encode, batches(texts, BLOCK))
-    blocks = list(stream_in_threads(tokenizer.tokenize, encoded))
+    blocks = list(map_in_threads(tokenizer.tokenize, encoded))
     if not blocks:
         blocks = [tokenizer.tokenize(tokenizer.encode([]))]
     # 2) distinct words of all blocks

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._bags import Bags, without_unused_columns
-from ._characters import spelling_matrix
+from ._character_ngrams import spelling_matrix
 from ._tokens import is_spelled, look_up
 
 # Vocabulary, character n-grams, their lengths and weight, and the precision of entries.
@@ -141,7 +141,7 @@ class UnitNumbers:
         left, used = without_unused_columns(left)
         known = used[used < n_names]
         others = used[used >= n_names] - n_names
-        other_names = self._other_names()[others]
+        other_names = np.array(list(self._others), dtype=object)[others]
         names = np.concatenate([self.units.names[known], other_names])
         # 2) their columns
         right = table[known]
@@ -154,9 +154,6 @@ class UnitNumbers:
             of_others = sp.csr_array(arrays, shape=(len(others), table.shape[1]))
             right = sp.vstack([right, of_others], format="csr")
         return Bags(left, right, names, is_damped=True)
-
-    def _other_names(self) -> NDArray[np.object_]:
-        return np.array(list(self._others), dtype=object)
 
 
 # The data from which each vectorizer's units were last built, and the units; not pickled.

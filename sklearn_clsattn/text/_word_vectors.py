@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._bags import TokenVectors
 from .._fitting import all_or_nothing
 from .._pickling import SavedMixin
-from .._sklearn import Interval, StrOptions, _check_sample_weight
+from .._sklearn import Interval, StrOptions
+from .._validation import checked_weights
 from .._writing import written_whole
 from ._ngrams import count_ngrams
 from ._normalization import Form, normalized
@@ -147,9 +148,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         """
         normal = [self._normalized(text) for text in checked_texts(texts)]
         check_any_texts(len(normal), 1)
-        weights = _check_sample_weight(
-            sample_weight, normal, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = checked_weights(normal, sample_weight)
         # 1) evenly spaced texts of positive weight
         step = max(1, round(sum(map(len, normal)) / _MOST_CHARACTERS))
         rows = np.flatnonzero(weights > 0)[::step]

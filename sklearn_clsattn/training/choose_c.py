@@ -9,11 +9,11 @@ rises. A parabola through the least value and those beside it gives the held-out
 value itself at an end of the list.
 
 **Guess.** With the leave-one-out loss of naive Bayes relative to the entropy of the classes,
-:math:`\nu`, from 0 (the tokens tell the class) to 1 (they tell nothing),
+:math:`\nu_0`, from 0 (the tokens tell the class) to 1 (they tell nothing),
 
-.. math:: \ln C = 1.66 - 4.14\, \nu .
+.. math:: \ln C = 1.66 - 4.14\, \nu_0 .
 
-To :math:`\nu`, :data:`GUESS_DOCUMENTS` documents are added whose tokens tell nothing: of ten
+To :math:`\nu_0`, :data:`GUESS_DOCUMENTS` documents are added whose tokens tell nothing: of ten
 documents, naive Bayes may know the classes by chance. C is multiplied by the share of documents
 that are different, which near-copies are not: they count in the fit, and are no evidence.
 
@@ -55,8 +55,8 @@ from .._types import Array, Numbers
 from .documents import Documents
 from .folds import assign_folds
 from .output_loss import output_loss
-from .path import AttentionPath
 from .prior_mean import PriorMean
+from .regularization_path import AttentionPath
 from .statistics import CorpusStatistics
 
 CS = 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0
@@ -131,10 +131,10 @@ def choose_C(
     """Choose C for some documents and, if tokens have vectors, gamma by some `scales`.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
-    `model_params` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
-    `attention_C` None is chosen with C, where C is not given. The choice has the losses of the
-    gamma and `attention_C` whose loss is least; where documents are too few there are none, and
-    gamma, of several, is 1. `log` is called with each loss, in words.
+    `model_params` are the other parameters of :class:`~.regularization_path.AttentionPath`. A given
+    `C` stays; `attention_C` None is chosen with C, where C is not given. The choice has the losses
+    of the gamma and `attention_C` whose loss is least; where documents are too few there are none,
+    and gamma, of several, is 1. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     # 1) a sample, and its folds
@@ -158,8 +158,8 @@ def choose_C(
             sample, folds == fold, dtype, device, attention_C=first_attention_C, **model_params
         )
         fits.append(fit)
-    trust = n_telling / (n_telling + GUESS_WORTH)
-    search = _Search(fits, guess, trust, C, first_attention_C, log)
+    held_out_share = n_telling / (n_telling + GUESS_WORTH)
+    search = _Search(fits, guess, held_out_share, C, first_attention_C, log)
     # 2) the path of each gamma
     choices = [search.choose(scale, first_attention_C) for scale in scales]
     choice = min(choices, key=attrgetter("best"))
@@ -199,22 +199,22 @@ def _count_telling(sample: Documents, groups: Numbers, n_different: int) -> floa
 class _Search:
     """The search for C along paths of fits, one after another.
 
-    `guess` is that of C, and `trust`, from 0 to 1, what a held-out choice counts beside it. A given
-    `C` is the only one tried; `attention_C` is the first of the values that are tried.
+    `guess` is that of C, and `held_out_share`, from 0 to 1, what a held-out choice counts beside
+    it. A given `C` is the only one tried; `attention_C` is the first of the values that are tried.
     """
 
     def __init__(
         self,
         fits: list[HeldOut],
         guess: float,
-        trust: float,
+        held_out_share: float,
         C: float | None,
         attention_C: float,
         log: Callable[[str], None] | None,
     ) -> None:
         self._fits = fits
         self._guess = guess
-        self._trust = trust
+        self._held_out_share = held_out_share
         self._C = C
         self._log = log
         self._first_attention_C = attention_C
@@ -237,16 +237,14 @@ class _Search:
             if len(losses) > 1 and np.mean(losses[-1]) > np.mean(losses[-2]):
                 break
         losses_by_fold = np.array(losses).T
-        # 2) the mean of the best and the guess
+        # 2) the mean of the best and the guess, in logarithms
         mean_losses = losses_by_fold.mean(axis=0)
-        C = self._C or self._weighed(_least(np.log(tried), mean_losses))
+        best_log_C = _least(np.log(tried), mean_losses)
+        share = self._held_out_share
+        log_C = share * best_log_C + (1 - share) * np.log(self._guess)
+        C = self._C or float(np.exp(log_C))
         point = self._fits[0].point_up_to(C)
         return Choice(C, attention_C, np.array(tried), losses_by_fold, point, scale, scale)
-
-    def _weighed(self, log_C: float) -> float:
-        """Return the mean of a held-out choice and the guess, in logarithms."""
-        mean = self._trust * log_C + (1 - self._trust) * np.log(self._guess)
-        return float(np.exp(mean))
 
     def gains(self, choice: Choice, attention_C: float) -> bool:
         """Return whether a larger `attention_C` lowers the held-out loss enough.
@@ -254,7 +252,8 @@ class _Search:
         It is tried once, with a smaller C than the best so far: the freer the scores, the smaller
         the best C.
         """
-        least_gain = LEAST_GAIN / self._trust if self._trust > 0 else np.inf
+        share = self._held_out_share
+        least_gain = LEAST_GAIN / share if share > 0 else np.inf
         mean_losses = choice.losses.mean(axis=0)
         best_column = int(mean_losses.argmin())
         C = float(choice.Cs[best_column]) / (1.0 + 2.0 * attention_C)
@@ -339,7 +338,7 @@ class HeldOut:
         weights = documents.weights[rows]
         if not targets.multilabel:
             # Nothing can be learned of a class that is held out altogether.
-            is_known = (kept.class_weights() > 0).astype(np.float64)
+            is_known = (kept.class_sizes() > 0).astype(np.float64)
             targets, weights = targets.weighted(is_known, weights)
         self._bags = bags.columns(self._tokens)
         self._output_loss = output_loss(targets, weights)

@@ -15,9 +15,10 @@ import torch
 from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
-from .evidence import Evidence, Grouped, group_duplicates, left_out, projections
-from .folds import joined_groups, near_copies, sampled_rows
-from .forward import count_selected
+from .copies import group_duplicates, joined_groups, near_copies, projections
+from .fitted_model import count_selected
+from .folds import sampled_rows
+from .leave_one_out import Evidence, Grouped, left_out
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
 from .trusted_words import Trust, trust_in
@@ -47,7 +48,7 @@ class Documents:
         """1 for two classes, K for K > 2; one for each of several labels."""
         return self.targets.n_outputs
 
-    def class_weights(self) -> Array:
+    def class_sizes(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
         return self.targets.class_sums(self.weights)
 

@@ -17,11 +17,11 @@ import torch
 from .._bags import TokenVectors
 from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
-from .path import AttentionPath
+from .regularization_path import AttentionPath
 from .result import FitResult, OnIteration
 from .statistics import IMPORTANCE_FLOOR, TokenScaling
 from .trusted_words import kept_to_their_class
-from .vectors import SCALES, with_vectors
+from .vector_values import SCALES, with_vectors
 
 FEW_DOCUMENTS = 10_000
 FEW_TOL = 2e-6
@@ -43,7 +43,7 @@ def fit_attention(
     C: float | None,
     attention_C: float | None,
     attend_cls: bool = True,
-    scaling: TokenScaling = "log_odds",
+    token_scaling: TokenScaling = "log_odds",
     max_iter: int,
     tol: float | None,
     dtype: type[np.floating[Any]] = np.float64,
@@ -64,7 +64,7 @@ def fit_attention(
     gamma `vector_scale`, None for one that is chosen with C.
     """
     # 1) the tokens to train, and their vectors
-    model_params: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
+    model_params: dict[str, Any] = {"attend_cls": attend_cls, "token_scaling": token_scaling}
     search_dtype = dtype  # enough for the tolerance of the search
     n_tokens = documents.shape[1]
     seen = np.arange(n_tokens)
@@ -90,7 +90,7 @@ def fit_attention(
         C = choice.C
         vector_scale = choice.scale
         path.set_attention_C(choice.attention_C)
-        if choice.point is not None:  # nearer than the default start
+        if choice.point is not None:  # nearer than the default start; it has a gamma of its own
             path.set_vector_scale(choice.point_scale)
             path.start_at(choice.point.to(path.point.dtype))
     # 3) the fit on all documents, after which no trusted word speaks against its class
@@ -102,7 +102,7 @@ def fit_attention(
         model = kept_to_their_class(result.model, documents.bags.trusted, documents.targets)
         result = replace(result, model=model)
     # 4) the other tokens, some of which have vectors
-    unseen_score = 0.0 if scaling is None else float(np.log(IMPORTANCE_FLOOR))
+    unseen_score = 0.0 if token_scaling is None else float(np.log(IMPORTANCE_FLOOR))
     if leaves_out_unseen and vectors is None:
         result = replace(result, model=result.model.among(n_tokens, seen, unseen_score))
     if vectors is not None and path.vector_values is not None:

@@ -39,8 +39,8 @@ _PAIR_ENTRIES = 4_000_000
 class Iterate:
     """An accepted point of a minimisation.
 
-    x, value, gradient : the point, the function's value and its gradient there, whose memory is
-        used again for the next iterate
+    x, value, gradient : the point, the function's value there and its gradient, in memory that the
+        next iterate uses again
     n_iter : accepted steps so far
     status : how the minimisation ended: "converged" (`is_converged` returned True), "max_iter", or
         "no_progress": no step lowers the value, as at the limit of precision

@@ -10,13 +10,13 @@ always speaks for the classes of the documents it stands in. Without document i,
 
     r^{(-i)}_{sk} = \log (p_{sk} - \delta_{isk})
         - \log \sum_{j \ne k} (p_{sj} - \delta_{isj}) - \text{const}_k, \qquad
-    \delta_{isk} = \nu\, \omega_i [y_i = k]\, c_{is} / T_i
+    \delta_{isk} = u\, \omega_i [y_i = k]\, c_{is} / T_i
 
-with the unit :math:`\nu` of the totals; the constants are those of all documents.
+with the unit u of the totals; the constants are those of all documents.
 
 Documents with the same bags are left out together: a copy of a document tells its class as well as
 the document itself does, and a weight of 2 stays the same as the document twice. Near-copies and
-documents of one group (:mod:`.folds`) are left out together, too.
+documents of one group (:mod:`.copies`) are left out together, too.
 """
 
 from __future__ import annotations
@@ -120,74 +120,91 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
 
     `by_class` and `weights` are :func:`left_out`. The totals may be those of more documents.
     """
-    n_tokens = bags.shape[1]
     n_outputs = totals.n_outputs
-    first = totals.n_classes - n_outputs  # the class of the first output
-    dtype = _precision(bags)
     # 1) documents with copies of several classes: they are computed entry by entry
     whole = (1.0 - _ROUNDING) * weights[:, None]
     is_part = (by_class > 0) & (by_class < whole)
     is_mixed = is_part.any(axis=1)
-    left_out_weights = np.where(is_mixed, 0.0, weights)
-    added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
-    left_out_units = (left_out_weights * added_by_entry).astype(dtype)
-    # 2) of every output: the tokens' totals in the other classes, then in its own
-    totals_of_others = totals.rest[:, first:].T
-    totals_of_class = totals.smoothed[:, first:].T
-    tables = np.hstack([totals_of_others, totals_of_class], dtype=dtype, casting="same_kind")
+    # 2) the sums with the log-odds of all documents
     log_odds = np.ascontiguousarray(totals.log_odds().T)
     sums = np.stack([bags.dot(log_odds[k]) for k in range(n_outputs)])
-
-    def add_changes(block: tuple[slice, Any]) -> None:
-        # The copies of a document that is not mixed are all of a class, or none is: so every
-        # output's log-odds lose something above or below the fraction, and one logarithm is enough.
-        rows, part = block
-        lengths = np.diff(part.indptr)
-        left_out_of_totals = np.repeat(left_out_units[rows], lengths)
-        left_out_of_totals *= part.data
-        weighted = part.data if totals.factors is None else part.data * totals.factors[part.indices]
-        for k in range(n_outputs):
-            # 3) the share of each total that is left without the document
-            is_of_class = by_class[rows, first + k] > 0
-            first_columns = np.where(is_of_class, n_tokens, 0)
-            columns = np.repeat(first_columns, lengths)
-            columns += part.indices
-            kept = np.take(tables[k], columns, mode="clip")  # checks no bounds
-            np.divide(left_out_of_totals, kept, out=kept)
-            np.subtract(1.0, kept, out=kept)
-            np.maximum(kept, _SMALLEST_SHARE, out=kept)
-            # 4) the changes of the sums of log-odds
-            np.log(kept, out=kept)
-            kept *= weighted
-            changes = row_sums(kept, part.indptr)
-            sums[k, rows] += np.where(is_of_class, changes, -changes)
-
+    # 3) what leaving documents out changes
+    unmixed_weights = np.where(is_mixed, 0.0, weights)
+    added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
+    dtype = np.float32 if bags.dtype == np.float32 else np.float64
+    left_out_units = (unmixed_weights * added_by_entry).astype(dtype)
+    changes = _Changes(sums, by_class, left_out_units, totals)
     # The tables of several outputs take memory too, so blocks are half as large.
     n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
-    others = bags
+    rest = bags
     if bags.tokens is not None:
         # A token of a single unit has one term in the product: its entries are those of the units,
         # scaled. A unit without such a token gets the factor 0, which changes nothing.
-        columns, factors, others = bags.split_single_tokens()
+        columns, factors, rest = bags.split_single_tokens()
 
-        def multiply_and_add(block: tuple[slice, Any]) -> None:
+        def add_single_tokens(block: tuple[slice, Any]) -> None:
             rows, units = block
             entries = units.data * factors[units.indices]
             tokens = columns[units.indices]
-            part = csr_of(entries, tokens, units.indptr, n_tokens)
-            add_changes((rows, part))
+            changes.add(rows, csr_of(entries, tokens, units.indptr, bags.shape[1]))
 
-        in_threads(multiply_and_add, row_blocks(bags.units, n_entries))
+        in_threads(add_single_tokens, row_blocks(bags.units, n_entries))
     in_threads(
-        lambda block: add_changes((block[0], others.block_matrix(block[1]))),
-        others.unit_blocks(n_entries),
+        lambda block: changes.add(block[0], rest.block_matrix(block[1])),
+        rest.unit_blocks(n_entries),
     )
-    # 5) the sums of the documents of step 1
+    # 4) the sums of the documents of step 1
     mixed = np.flatnonzero(is_mixed)
     if len(mixed):
         alone = Grouped(mixed, np.arange(len(mixed)), by_class[mixed], weights[mixed])
         sums[:, mixed] = evidence_without_groups(bags, alone, totals).T
     return np.ascontiguousarray(sums.T)
+
+
+class _Changes:
+    """What leaving documents out changes in their `sums` of log-odds, (n_outputs, n_documents).
+
+    `left_out_units`, (n_documents,), are what an entry of 1 loses of the totals. The copies of a
+    document are all of a class, or none is: so every output's log-odds lose something above or
+    below the fraction, and one logarithm is enough.
+    """
+
+    def __init__(
+        self, sums: Array, by_class: Array, left_out_units: NDArray[Any], totals: TokenTotals
+    ) -> None:
+        first = totals.n_classes - totals.n_outputs  # the class of the first output
+        self._sums = sums
+        self._is_of_class = by_class[:, first:] > 0
+        self._left_out_units = left_out_units
+        self._factors = totals.factors
+        self._n_tokens = len(totals.smoothed)
+        # Of every output: the tokens' totals in the other classes, then in its own.
+        of_others = totals.rest[:, first:].T
+        of_class = totals.smoothed[:, first:].T
+        dtype = left_out_units.dtype
+        self._tables = np.hstack([of_others, of_class], dtype=dtype, casting="same_kind")
+
+    def add(self, rows: slice, X: Any) -> None:
+        """Add the changes by some entries of some documents, a CSR matrix."""
+        lengths = np.diff(X.indptr)
+        left_out_of_totals = np.repeat(self._left_out_units[rows], lengths)
+        left_out_of_totals *= X.data
+        weighted = X.data if self._factors is None else X.data * self._factors[X.indices]
+        for k, table in enumerate(self._tables):
+            # 1) the share of each total that is left without the document
+            is_of_class = self._is_of_class[rows, k]
+            first_columns = np.where(is_of_class, self._n_tokens, 0)
+            columns = np.repeat(first_columns, lengths)
+            columns += X.indices
+            kept = np.take(table, columns, mode="clip")  # checks no bounds
+            np.divide(left_out_of_totals, kept, out=kept)
+            np.subtract(1.0, kept, out=kept)
+            np.maximum(kept, _SMALLEST_SHARE, out=kept)
+            # 2) the changes of the sums of log-odds
+            np.log(kept, out=kept)
+            kept *= weighted
+            changes = row_sums(kept, X.indptr)
+            self._sums[k, rows] += np.where(is_of_class, changes, -changes)
 
 
 class Grouped(NamedTuple):
@@ -209,14 +226,16 @@ def evidence_without_groups(bags: Bags, grouped: Grouped, totals: TokenTotals) -
 
     `bags` are those of all documents.
     """
-    sums = np.empty((len(grouped.rows), totals.n_outputs))
-    # 1) whole groups, a block of entries at a time
+    # 1) whole groups, in blocks of so many entries
     order = np.argsort(grouped.groups, kind="stable")
+    group_starts = np.flatnonzero(np.diff(grouped.groups[order], prepend=-1))
     sizes = bags.lengths()[grouped.rows[order]]
-    starts = np.flatnonzero(np.diff(grouped.groups[order], prepend=-1))
-    blocks = np.cumsum(sizes)[starts] // (BLOCK_ENTRIES // totals.n_outputs + 1)
-    for some in np.split(order, starts[1:][np.diff(blocks) > 0]):
-        # 2) their entries
+    block_size = BLOCK_ENTRIES // totals.n_outputs + 1
+    blocks = np.cumsum(sizes)[group_starts] // block_size
+    is_new_block = np.diff(blocks) > 0
+    # 2) the sums of each block
+    sums = np.empty((len(order), totals.n_outputs))
+    for some in np.split(order, group_starts[1:][is_new_block]):
         X = bags[grouped.rows[some]].matrix()
         own = grouped.by_class[some], grouped.weights[some]
         odds = log_odds_without_groups(X, grouped.groups[some], *own, totals)
@@ -231,69 +250,30 @@ def log_odds_without_groups(
 
     `by_class`, (n_rows, n_classes), and `weights`, (n_rows,), are each row's own.
     """
-    first = totals.n_classes - totals.n_outputs  # the class of the first output
+    # 1) what each entry adds to totals, by an own weight of 1
     lengths = np.diff(X.indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    added = safe_divide(totals.unit, Bags(X).totals())[rows] * X.data  # to totals, by each entry
-    # The entries of a token in a group of several rows have the same number.
-    is_shared = (np.bincount(groups) > 1)[groups][rows]
+    added = safe_divide(totals.unit, Bags(X).totals())[rows] * X.data
+    # 2) the entries of a token in a group of several rows, which have the same number
+    is_in_several = np.bincount(groups) > 1
+    is_shared = is_in_several[groups][rows]
     numbers, _ = pd.factorize(groups[rows[is_shared]] * X.shape[1] + X.indices[is_shared])
 
     def of_groups(amounts: Array) -> Array:
         amounts[is_shared] = np.bincount(numbers, amounts[is_shared])[numbers]
         return amounts
 
-    of_group = of_groups(added * weights[rows])
-    odds = np.empty((len(rows), totals.n_outputs))
+    lost = of_groups(added * weights[rows])
+    pseudo_counts = totals.pseudo_counts[X.indices]
+    log_odds = np.empty((len(rows), totals.n_outputs))
+    first = totals.n_classes - totals.n_outputs  # the class of the first output
     for k, column in enumerate(range(first, totals.n_classes)):
-        # 1) the totals of the output's class, and of all others, without the group
-        of_class = of_groups(added * by_class[rows, column])
-        least = totals.pseudo_counts[X.indices] * totals.shares[:, column, None]
-        kept = np.maximum(totals.smoothed[X.indices, column] - of_class, least[0])
-        kept_rest = np.maximum(totals.rest[X.indices, column] - (of_group - of_class), least[1])
-        # 2) their log-odds
-        odds[:, k] = np.log(kept / kept_rest) - totals.prior_odds[column]
-    return odds if totals.factors is None else odds * totals.factors[X.indices, None]
-
-
-def _precision(bags: Bags) -> type[np.floating[Any]]:
-    """Return single precision for bags that are in it, else double."""
-    return np.float32 if bags.dtype == np.float32 else np.float64
-
-
-def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-    """Return the products of bags with two directions, (n_documents,), by which copies are found.
-
-    The directions are random, the same for all bags of as many tokens; tokens that are not
-    `counted`, (n_tokens,), are left out.
-    """
-    rng = np.random.default_rng(0)
-    directions = rng.uniform(1, 2, (bags.shape[1], 2))
-    if counted is not None:
-        directions *= counted[:, None]
-    first, second = (bags.dot(direction) for direction in directions.T)
-    return first, second
-
-
-def group_duplicates(first: Array, second: Array) -> Numbers:
-    """Return a number per document, the same for those of equal :func:`projections`.
-
-    Numbers run from 0 in the order of the first, whatever the order of the documents. Projections
-    that differ by less than rounding count as equal.
-    """
-    one_group = np.zeros(len(first), dtype=np.intp)
-    by_first = _group_within(first, one_group)
-    return _group_within(second, by_first)
-
-
-def _group_within(projections: Array, groups: Numbers) -> Numbers:
-    """Number documents by their projections within groups; all are (n_documents,)."""
-    order = np.lexsort((projections, groups))
-    ascending = projections[order]
-    rounding = _ROUNDING * ascending[1:]
-    differs = np.abs(np.diff(ascending)) > rounding
-    differs |= np.diff(groups[order]) != 0
-    ascending_numbers = np.append(0, np.cumsum(differs))
-    numbers = np.empty(len(groups), dtype=np.intp)
-    numbers[order] = ascending_numbers[: len(groups)]
-    return numbers
+        # 3) the totals of the output's class, and of all others, without the group
+        lost_of_class = of_groups(added * by_class[rows, column])
+        of_class = totals.smoothed[X.indices, column] - lost_of_class
+        of_others = totals.rest[X.indices, column] - (lost - lost_of_class)
+        least, least_of_others = pseudo_counts * totals.class_shares[:, column, None]
+        # 4) their log-odds
+        odds = np.maximum(of_class, least) / np.maximum(of_others, least_of_others)
+        log_odds[:, k] = np.log(odds) - totals.prior_odds[column]
+    return log_odds if totals.factors is None else log_odds * totals.factors[X.indices, None]

@@ -4,7 +4,7 @@ r"""The loss of the attention model, and its closed-form gradient.
 attention score :math:`a_s` and, per output k, a value :math:`b_{sk}`; the ``<cls>`` token has
 weight :math:`S_0`, score :math:`a_0` and value 0 (``<cls>`` and the output vectors are
 orthogonal). A document may come with evidence :math:`N_{ik}` that its tokens give whatever the
-values (:mod:`.evidence`; 0 without):
+values (:mod:`.leave_one_out`; 0 without):
 
 .. math::
 
@@ -181,8 +181,9 @@ class AttentionLoss:
     def bound(self, matrix: torch.Tensor) -> torch.Tensor:
         """Return the diagonal curvature of parabolas above the documents' losses, as `matrix`.
 
-        Along one output they touch the loss here and are nowhere below it (:mod:`.memory`), but for
-        the approximation of :meth:`~.products.BagProducts.squared_sum_over_documents`.
+        Along one output they touch the loss here and are nowhere below it
+        (:mod:`.earlier_batches`), but for the approximation of
+        :meth:`~.products.BagProducts.squared_sum_over_documents`.
         """
         forward = self._forward(matrix)
         attended = forward.attended

@@ -4,7 +4,7 @@ With the loss of :mod:`.loss`, what is trained are numbers x = [u | t] of the to
 shape, from which M(x) has :math:`a_s = \pi_s + u_s` and :math:`b_{sk} = \sigma_{sk} t_{sk}`, with
 starting scores :math:`\pi` and value scales :math:`\sigma` that put t on the scale of logistic
 regression's coefficients, and M's last row is that of x. Where tokens have vectors, x has a row for
-each of their components before its last (:mod:`.vectors`). Its blocks are penalised:
+each of their components before its last (:mod:`.vector_values`). Its blocks are penalised:
 
 .. math::
 
@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from .forward import FittedAttention
+from .earlier_batches import Memory
+from .fitted_model import FittedAttention
 from .lbfgs import Multiply
 from .loss import FEW_COLUMNS, AttentionLoss
-from .memory import Memory
 from .prior_mean import PriorMean
 from .products import floats, to_array
 from .statistics import CorpusStatistics, Scaling
-from .vectors import VectorValues
+from .vector_values import VectorValues
 
 CLS_PENALTY = 1.0
 """Strength of the penalty on the score of ``<cls>``, which keeps it near its start."""

@@ -12,7 +12,7 @@ the document's attention mass.
 
 Log-odds that have seen a document tell too much about its class: the values trained beside them
 would only learn to take that back. So training uses the leave-one-out log-odds of every document
-(:mod:`.evidence`), and prediction those of all documents. :math:`\hat\alpha` minimises the
+(:mod:`.leave_one_out`), and prediction those of all documents. :math:`\hat\alpha` minimises the
 mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is halved, because values
 that are trained find again, document by document, a part of what naive Bayes knows.
 
@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from .documents import Documents
-from .evidence import Evidence
-from .forward import FittedAttention
+from .fitted_model import FittedAttention
+from .leave_one_out import Evidence
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling
 

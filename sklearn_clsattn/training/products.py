@@ -10,7 +10,6 @@ threads there are.
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -253,24 +252,14 @@ def to_array(tensor: torch.Tensor) -> Array:
 def resolve_device(device: str | torch.device) -> torch.device:
     """Return the device that a `device` parameter names; "auto" is CUDA if there is one, else CPU.
 
-    Anything that is no device, is not available, or has no sparse matrix products is a ValueError.
+    One that is not available, or has no sparse matrix products, is a ValueError.
     """
-    # 1) the best device
     n_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if isinstance(device, str) and device == "auto":
+    if device == "auto":
         return torch.device("cuda" if n_cuda else "cpu")
-    # 2) one that PyTorch knows by this name
-    problem = "expected 'cpu', 'cuda', 'auto' or a torch.device"
-    resolved = None
-    if isinstance(device, str | torch.device):
-        with suppress(RuntimeError):
-            resolved = torch.device(device)
-    # 3) with sparse products, and in this machine
-    if resolved is not None:
-        if resolved.type not in ("cpu", "cuda"):
-            problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
-        elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
-            problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
-        else:
-            return resolved
-    raise ValueError(f"device: got {device!r}: {problem}.")
+    resolved = torch.device(device)
+    if resolved.type not in ("cpu", "cuda"):
+        raise ValueError(f"PyTorch has no sparse products on {device}: use 'cpu' or 'cuda'.")
+    if resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
+        raise ValueError(f"PyTorch finds {n_cuda} CUDA devices, not {device}: use 'cpu' or 'auto'.")
+    return resolved

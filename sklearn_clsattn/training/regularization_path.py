@@ -15,8 +15,8 @@ from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
 from .result import FitResult, OnIteration
 from .solve import solve
-from .statistics import TokenScaling, token_scaling
-from .vectors import VectorValues
+from .statistics import TokenScaling, scaling_of
+from .vector_values import VectorValues
 
 
 class AttentionPath:
@@ -36,30 +36,30 @@ class AttentionPath:
         *,
         attention_C: float,
         attend_cls: bool = True,
-        scaling: TokenScaling = "log_odds",
+        token_scaling: TokenScaling = "log_odds",
         vectors: TokenVectors | None = None,
     ) -> None:
         # 1) the units of training, the loss and the prior mean of the values
-        token_units = token_scaling(
+        scaling = scaling_of(
             documents.statistics,
-            scaling=scaling,
+            token_scaling=token_scaling,
             attend_cls=attend_cls,
             dtype=dtype,
             trust=documents.trust,
         )
-        self._loss = documents.attention_loss(dtype, device, token_units.cls_weight)
+        self._loss = documents.attention_loss(dtype, device, scaling.cls_weight)
         self.mean: PriorMean | None = prior_mean(
-            documents, self._loss, token_units, documents.statistics
+            documents, self._loss, scaling, documents.statistics
         )
         self._statistics = documents.statistics.of_tokens(np.empty(0, np.intp))
-        self._scaling = replace(token_units, totals=None)
+        self._scaling = replace(scaling, totals=None)
         self._attention_C = attention_C
         # 2) what values get from vectors
         self.vector_values: VectorValues | None = None
         if vectors is not None:
             _, some = documents.sample()
             self.vector_values = VectorValues(
-                vectors, token_units, some.bags, some.weights, self._loss.device, self._loss.dtype
+                vectors, scaling, some.bags, some.weights, self._loss.device, self._loss.dtype
             )
         # 3) what one fit leaves to the next
         self._objective: AttentionObjective | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._types import Array
-from .forward import FittedAttention
+from .fitted_model import FittedAttention
 
 OnIteration = Callable[[int, float, float], None]
 """Called at the start and after each iteration with the number of iterations, the loss and what the

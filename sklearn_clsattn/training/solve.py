@@ -23,7 +23,8 @@ def solve(
     """Minimise until the optimality gap, in nats per document, is at most `tol`.
 
     At most `max_iter` steps are made; `on_iteration` gets the gap. `pairs` are the curvature pairs
-    to start with; `reached`, if given, is a minimum, whose value and gradient are the start's.
+    to start with; `reached` is the last iterate of an earlier call, whose value and gradient are
+    the start's.
     """
     x = objective.start
     n_done = 0

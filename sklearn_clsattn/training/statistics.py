@@ -2,7 +2,7 @@ r"""Sums over documents before training, and the units of training that follow f
 
 :class:`CorpusStatistics` are sums over documents, class by class: those of two sets of documents
 add up to those of both, so that one set may be read batch after batch or on several machines.
-:func:`token_scaling` derives from them where training starts and in which units:
+:func:`scaling_of` derives from them where training starts and in which units:
 
 - values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
   also the paper's one-step result read as a prior), so that tokens that separate the
@@ -56,7 +56,7 @@ _LEAST_PRIOR = 1e-9
 class CorpusStatistics:
     """Weighted sums over documents, in all and class by class. They are additive.
 
-    class_weights : (n_classes,), document weights
+    class_sizes : (n_classes,), document weights
     shares : (n_classes, n_tokens), document weight times each token's share of the document's total
         token weight
     total_weight : document weights, of all documents
@@ -66,7 +66,7 @@ class CorpusStatistics:
     multilabel : whether documents have several labels, which are the classes
     """
 
-    class_weights: Array
+    class_sizes: Array
     shares: Array
     total_weight: float
     token_weight: float
@@ -88,7 +88,7 @@ class CorpusStatistics:
         else:
             token_shares = shares.sum(axis=0)
         return cls(
-            class_weights=targets.class_sums(weights),
+            class_sizes=targets.class_sums(weights),
             shares=shares,
             total_weight=float(weights.sum()),
             token_weight=float(weights @ totals),
@@ -101,7 +101,7 @@ class CorpusStatistics:
     def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> CorpusStatistics:
         """Return the sums over no documents."""
         return cls(
-            class_weights=np.zeros(n_classes),
+            class_sizes=np.zeros(n_classes),
             shares=np.zeros((n_classes, n_tokens)),
             total_weight=0.0,
             token_weight=0.0,
@@ -112,7 +112,7 @@ class CorpusStatistics:
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         return CorpusStatistics(
-            class_weights=self.class_weights + other.class_weights,
+            class_sizes=self.class_sizes + other.class_sizes,
             shares=self.shares + other.shares,
             total_weight=self.total_weight + other.total_weight,
             token_weight=self.token_weight + other.token_weight,
@@ -134,7 +134,7 @@ class CorpusStatistics:
     @property
     def n_classes(self) -> int:
         """Number of classes, or labels, K."""
-        return len(self.class_weights)
+        return len(self.class_sizes)
 
     @property
     def n_outputs(self) -> int:
@@ -154,14 +154,14 @@ class CorpusStatistics:
     @property
     def priors(self) -> Array:
         """Every class's, or label's, share of the weight, at least 1e-9, (n_classes,)."""
-        total = self.total_weight if self.multilabel else self.class_weights.sum()
-        priors = self.class_weights / total
+        total = self.total_weight if self.multilabel else self.class_sizes.sum()
+        priors = self.class_sizes / total
         largest = 1.0 - _LEAST_PRIOR if self.multilabel else 1.0
         return np.asarray(priors.clip(_LEAST_PRIOR, largest))
 
     @property
     def class_log_odds(self) -> Array:
-        """The intercepts that depend on the class weights alone, (n_outputs,).
+        """The intercepts that depend on the classes' shares alone, (n_outputs,).
 
         For two classes the log-odds of the second, else the logarithms of the classes' shares; of
         each of several labels the log-odds.
@@ -179,7 +179,7 @@ class CorpusStatistics:
         if self.multilabel:
             differences = 2 * self.shares - self.token_shares
             return np.asarray(differences / self.total_weight)
-        return signed_frequency(self.shares, self.class_weights)
+        return signed_frequency(self.shares, self.class_sizes)
 
     @property
     def cls_weight(self) -> float:
@@ -196,7 +196,7 @@ class TokenTotals:
         units of documents of 0 and 1; where documents have several labels, of those with and
         without each
     pseudo_counts : (n_tokens,), of each token in the rarer of a class and its rivals
-    shares : (2, n_classes), weight of each class, and of all others, relative to the rarer
+    class_shares : (2, n_classes), weight of each class, and of all others, relative to the rarer
     prior_odds : (n_classes,), log-odds of the classes' sums over tokens
     unit : a document of weight 1 counts this times each token's share of it
     stated, factors : (n_tokens, n_outputs) and (n_tokens,), what people state of the tokens, and
@@ -208,7 +208,7 @@ class TokenTotals:
     smoothed: Array
     rest: Array
     pseudo_counts: Array
-    shares: Array
+    class_shares: Array
     prior_odds: Array
     unit: float
     n_outputs: int
@@ -240,7 +240,7 @@ class TokenTotals:
             smoothed=smoothed.T,
             rest=rest.T,
             pseudo_counts=pseudo_counts,
-            shares=relative,
+            class_shares=relative,
             prior_odds=prior_odds,
             unit=unit,
             n_outputs=statistics.n_outputs,
@@ -289,10 +289,10 @@ class Scaling:
     totals: TokenTotals | None = None
 
 
-def token_scaling(
+def scaling_of(
     statistics: CorpusStatistics,
     *,
-    scaling: TokenScaling,
+    token_scaling: TokenScaling,
     attend_cls: bool,
     dtype: type[np.floating[Any]] = np.float64,
     trust: Trust | None = None,
@@ -300,8 +300,8 @@ def token_scaling(
     """Choose the units of training from the tokens' shares of each class's documents.
 
     `statistics` are those of all documents: through shares, every document counts alike, however
-    long. `trust` is what people say of the tokens, if they do. `scaling` None treats all tokens
-    alike: no scaling, uniform attention at the start.
+    long. `trust` is what people say of the tokens, if they do. `token_scaling` None treats all
+    tokens alike: no scaling, uniform attention at the start.
     `dtype` is the precision of the arrays returned: that of training saves a copy there.
     """
     n_outputs = statistics.n_outputs
@@ -315,7 +315,7 @@ def token_scaling(
     is_seen = token_shares > 0
     # 1) starting scores and the values' scales relative to each other
     totals = None
-    if scaling is None:
+    if token_scaling is None:
         scores = np.zeros(n_tokens)
         scales = np.ones((n_tokens, n_outputs))
     else:

@@ -9,11 +9,11 @@ model that was reached with them,
       + g^\top (\theta - \bar\theta)
       + \tfrac12 \sum_j H_j (\theta_j - \bar\theta_j)^2,
 
-with the gradient g and the diagonal curvature H of :mod:`.memory`, added
+with the gradient g and the diagonal curvature H of :mod:`.earlier_batches`, added
 up batch by batch. A new batch is trained on together with that, under the penalties and the token
-scaling of all documents so far; then it becomes part of the memory. The first batch is the
-default training, exactly. Updating a Gaussian of diagonal covariance batch by batch is known from
-logistic regression [1]_ [2]_; ``docs/mathematics.md`` has the differences.
+scaling of all documents so far; then it becomes part of the memory. After the first batch the
+minimum is that of the default training. Updating a Gaussian of diagonal covariance batch by batch
+is known from logistic regression [1]_ [2]_; ``docs/mathematics.md`` has the differences.
 
 .. [1] D. J. Spiegelhalter, S. L. Lauritzen (1990). Sequential updating of conditional
    probabilities on directed graphical structures. Networks 20.
@@ -31,15 +31,15 @@ import torch
 
 from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
+from .earlier_batches import Memory, Stream
 from .fit import default_tol
-from .forward import FittedAttention
+from .fitted_model import FittedAttention
 from .loss import AttentionLoss
-from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
 from .result import FitResult, OnIteration
 from .solve import solve
-from .statistics import CorpusStatistics, TokenScaling, token_scaling
+from .statistics import CorpusStatistics, TokenScaling, scaling_of
 
 _UNSEEN_SHARE = 0.01
 """Share of the documents that a class without any yet is assumed to have at the start."""
@@ -51,11 +51,11 @@ def learn_batch(
     *,
     C: float | None,
     attention_C: float | None,
-    attend_cls: bool = True,
-    scaling: TokenScaling = "log_odds",
+    attend_cls: bool,
+    token_scaling: TokenScaling,
     max_iter: int,
     tol: float | None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str,
     on_iteration: OnIteration | None = None,
 ) -> tuple[FitResult, Stream]:
     """Learn a batch of documents, in double precision.
@@ -76,13 +76,13 @@ def learn_batch(
         )
     # 1) the scaling and prior mean of all documents so far
     statistics = stream.statistics + batch.statistics
-    token_units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
-    loss = batch.attention_loss(np.float64, device, token_units.cls_weight)
-    mean = prior_mean(batch, loss, token_units, statistics, earlier=stream.mean_prior)
+    scaling = scaling_of(statistics, token_scaling=token_scaling, attend_cls=attend_cls)
+    loss = batch.attention_loss(np.float64, device, scaling.cls_weight)
+    mean = prior_mean(batch, loss, scaling, statistics, earlier=stream.mean_prior)
     # 2) C and attention_C
     start = None
     if C is None and _should_choose_C(stream, batch):
-        model_params: Any = {"attend_cls": attend_cls, "scaling": scaling}
+        model_params: Any = {"attend_cls": attend_cls, "token_scaling": token_scaling}
         choice = choose_C(batch, mean, np.float64, device, attention_C=attention_C, **model_params)
         stream = replace(stream, C=choice.C, attention_C=choice.attention_C)
         start = choice.point
@@ -96,7 +96,7 @@ def learn_batch(
     objective = AttentionObjective(
         loss,
         _with_unseen_classes(statistics),
-        token_units,
+        scaling,
         C=C,
         attention_C=attention_C,
         mean=mean,
@@ -126,7 +126,7 @@ def learn_batch(
 def _should_choose_C(stream: Stream, batch: Documents) -> bool:
     """Return whether a batch of several classes is the first, or larger than all before it."""
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
-    n_classes = np.count_nonzero(batch.statistics.class_weights)
+    n_classes = np.count_nonzero(batch.statistics.class_sizes)
     return bool(n_classes > 1 and (stream.C is None or is_larger))
 
 
@@ -135,9 +135,9 @@ def _with_unseen_classes(statistics: CorpusStatistics) -> CorpusStatistics:
 
     Intercepts are not penalised: those of such classes must not start at -inf.
     """
-    class_weights = statistics.class_weights
+    class_sizes = statistics.class_sizes
     assumed = _UNSEEN_SHARE * statistics.total_weight
-    return replace(statistics, class_weights=np.where(class_weights > 0, class_weights, assumed))
+    return replace(statistics, class_sizes=np.where(class_sizes > 0, class_sizes, assumed))
 
 
 def _expand(

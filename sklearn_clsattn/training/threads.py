@@ -96,9 +96,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     return results
 
 
-def stream_in_threads(
-    function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
+def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield a function's results of items in order; a few at a time are computed in threads."""
     waiting = iter(items)
     while some := list(islice(waiting, _N_STREAMED)):

@@ -28,7 +28,7 @@ import numpy as np
 from .._bags import TrustedTokens
 from .._targets import Targets
 from .._types import Array
-from .forward import FittedAttention
+from .fitted_model import FittedAttention
 
 
 class Trust(NamedTuple):

@@ -23,7 +23,7 @@ import torch
 
 from .._bags import Bags, TokenVectors
 from .._types import Array, Numbers
-from .forward import FittedAttention, VectorEmbeddings
+from .fitted_model import FittedAttention, VectorEmbeddings
 from .statistics import Scaling
 
 SCALES = 0.0, 0.5, 1.0, 2.0
