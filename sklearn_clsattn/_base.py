@@ -15,10 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ._all_or_nothing import all_or_nothing
 from ._bags import Bags
 from ._callbacks import CallbackSupportMixin, FitTask, fit_task
-from ._fitting import all_or_nothing, check_finite, class_offsets, prepared
 from ._pickling import SavedMixin
+from ._preparation import check_finite, class_offsets, prepared
 from ._types import Array, Numbers
 from ._validation import check_two_classes, checked_groups, validated, validated_bags
 from .training.fitted_model import (

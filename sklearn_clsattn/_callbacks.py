@@ -70,8 +70,8 @@ def fit_task(
 ) -> Iterator[FitTask]:
     """Tell the callbacks of an estimator that its fit begins and, without an error, that it ends.
 
-    The fit must be decorated with :func:`._fitting.all_or_nothing`: scikit-learn's `_fit_context`
-    in it clears up after an error.
+    The fit must be decorated with :func:`._all_or_nothing.all_or_nothing`: scikit-learn's
+    `_fit_context` in it clears up after an error.
     """
     if not hasattr(estimator, "_init_callback_context"):
         yield FitTask(estimator, None, 0)  # scikit-learn before 1.9

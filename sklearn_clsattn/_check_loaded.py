@@ -80,6 +80,8 @@ def _check_classifier(classifier: Any) -> None:
         _check_arrays(state, cls_score_=())
     if "entry_scale_" in state:
         _check_arrays(state, entry_scale_=())
+    if state.get("_trusted_tokens") is not None:
+        _check_trusted(state["_trusted_tokens"], n_tokens)
     if "_network" in state:
         _check_network(state["_network"], n_tokens, n_outputs)
     if "_stream" in state:
@@ -113,6 +115,13 @@ def _check_embeddings(stored: Any, n_tokens: int, n_outputs: int) -> None:
         output_vectors=(n_outputs, dimension),
         matrix=(n_tokens, dimension),
     )
+
+
+def _check_trusted(trusted: Any, n_tokens: int) -> None:
+    """Check what people said of the tokens."""
+    _check_arrays(vars(trusted), numbers=(n_tokens,), factors=(n_tokens,))
+    if trusted.numbers.dtype.kind != "i" or (trusted.numbers >= len(trusted.labels)).any():
+        raise ValueError("numbers must be those of the labels")
 
 
 def _check_network(network: Any, n_tokens: int, n_outputs: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._all_or_nothing import all_or_nothing
 from ._base import add_class_weight
 from ._callbacks import CallbackSupportMixin, fit_task, fit_task_with_part
 from ._classifier import ClsAttentionClassifier
-from ._fitting import all_or_nothing
 from ._pickling import SavedMixin
 from ._sklearn import Interval, StrOptions
 from ._types import Array
@@ -200,7 +201,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             probabilities of the classes. The columns of a data frame name the classes.
         sample_weight : array-like of shape (n_texts,), default=None
             Non-negative weights: a weight of 2 is equivalent to two copies, and 0 to leaving the
-            text out, though not its class. Only `min_df` counts each text of positive weight once.
+            text out; without a teacher its class is still known. Only `min_df` counts each text of
+            positive weight once.
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Without a teacher, word similarities are
             learned from them (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur
@@ -325,12 +327,12 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 raise ValueError(f"{name} need all texts at once: use fit.")
         if hasattr(self, "classifier_"):
             bags = bags_of(self.vectorizer_, X)
-            self.classifier_.set_params(**self._new_classifier().get_params())
+            classifier = copy(self.classifier_).set_params(**self._new_classifier().get_params())
         else:
-            self.classifier_ = self._new_classifier()
+            classifier = self._new_classifier()
             self.vectorizer_ = self._new_vectorizer()
             bags = fit_bags(self.vectorizer_, X, y, sample_weight=sample_weight)
-        self.classifier_.partial_fit(bags, y, classes, sample_weight)
+        self.classifier_ = classifier.partial_fit(bags, y, classes, sample_weight)
         return self
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:

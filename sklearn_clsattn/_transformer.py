@@ -21,8 +21,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ._all_or_nothing import all_or_nothing
 from ._callbacks import CallbackSupportMixin, fit_task
-from ._fitting import all_or_nothing
 from ._importance import (
     log_odds,
     overall_importance,

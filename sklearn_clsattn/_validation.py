@@ -156,6 +156,14 @@ def targets_of_columns(y: Any, classes: ArrayLike | None = None) -> Targets:
     return Targets.from_probabilities(names, probabilities)
 
 
+def as_probabilities(targets: Targets) -> Targets:
+    """Return probabilities; a matrix of 0 and 1 are some if each row has one 1."""
+    if not targets.multilabel:
+        return targets
+    check_probabilities(targets.values)
+    return Targets.from_probabilities(targets.classes, targets.values)
+
+
 def check_probabilities(probabilities: NDArray[Any]) -> None:
     """Raise ValueError unless the rows, (n_documents, n_classes), are probabilities."""
     sums = probabilities.sum(axis=1)
@@ -203,8 +211,7 @@ def targets_of_batch(
     # 3) several columns
     targets = targets_of_columns(y, named)
     if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
-        check_probabilities(targets.values)
-        targets = Targets.from_probabilities(targets.classes, targets.values)
+        targets = as_probabilities(targets)
     all_classes = targets.classes if named is None else named
     if not targets.multilabel:
         _positions(targets.classes, all_classes)

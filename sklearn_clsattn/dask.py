@@ -21,15 +21,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._all_or_nothing import all_or_nothing
 from ._bags import Bags
 from ._callbacks import fit_task
 from ._classifier import ClsAttentionClassifier, checked_vectors
-from ._fitting import all_or_nothing
 from ._targets import Targets
 from ._types import Array, Numbers
-from ._validation import checked_part
-from .training.copies import group_duplicates, projections
+from ._validation import as_probabilities, checked_part
 from .training.documents import Documents
+from .training.duplicates import group_duplicates, projections
 from .training.folds import sampled_rows
 from .training.leave_one_out import Evidence, left_out
 from .training.loss import AttentionLoss
@@ -614,25 +614,34 @@ def _joined(parts: Parts, summaries: list[_Summary]) -> DaskDocuments:
                 f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
             )
     # 2) the classes of all
-    kinds = {summary.targets.kind for summary in summaries}
-    if len(kinds) > 1:
+    targets = [summary.targets for summary in summaries]
+    kinds = {one.kind for one in targets}
+    if kinds == {"probabilities", "several labels"}:  # of 0 and 1 by chance
+        parts = parts.map(_with_probabilities)
+        targets = list(map(as_probabilities, targets))
+    elif len(kinds) > 1:
         raise ValueError(f"Expected one kind of y in all documents, got {' and '.join(kinds)}.")
-    names = [summary.targets.classes for summary in summaries]
-    if not first.targets.has_codes and len({tuple(some.tolist()) for some in names}) > 1:
+    names = [one.classes for one in targets]
+    if not targets[0].has_codes and len({tuple(some.tolist()) for some in names}) > 1:
         raise ValueError("Expected the same columns of y, in the same order, in all parts.")
-    classes = first.targets.classes
-    if first.targets.has_codes:
+    classes = targets[0].classes
+    if targets[0].has_codes:
         every_name = np.concatenate([some.astype(object) for some in names])
         classes = np.unique(every_name).astype(np.result_type(*names))
     # 3) documents whose targets are among these
     n_documents = sum(summary.shape[0] for summary in summaries)
     return DaskDocuments(
         parts.map(_with_classes, classes),
-        Targets(classes, first.targets.values, first.targets.multilabel),
+        Targets(classes, targets[0].values, targets[0].multilabel),
         shape=(n_documents, first.shape[1]),
         entry_type=np.result_type(*[summary.entry_type for summary in summaries]),
         largest_entry=max(summary.largest_entry for summary in summaries),
     )
+
+
+def _with_probabilities(documents: Documents) -> Documents:
+    """Return documents whose targets are probabilities."""
+    return replace(documents, targets=as_probabilities(documents.targets))
 
 
 def _with_classes(documents: Documents, classes: NDArray[Any]) -> Documents:

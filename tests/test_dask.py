@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.saving import load_model, save_model
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "dask[distributed]"')
 
@@ -213,7 +214,7 @@ def test_predictions_are_lazy_and_know_their_shape(client, n_classes):
         assert_array_equal(unknown.compute(), expected)
 
 
-def test_it_is_an_estimator(client):
+def test_it_is_an_estimator(client, tmp_path):
     model = DaskClsAttentionClassifier(client=client, C=2.0, max_iter=5, tol=1.0)
     parameters = {*ClsAttentionClassifier().get_params(), "vectorizer", "client"}
     assert model.get_params().keys() == parameters
@@ -225,6 +226,9 @@ def test_it_is_an_estimator(client):
     model.fit(in_blocks(100), da.from_array(y, 100))
     restored = pickle.loads(pickle.dumps(model))
     assert restored.client is None
+    save_model(model, tmp_path / "model.skops")
+    loaded = load_model(tmp_path / "model.skops")
+    assert_array_equal(loaded.token_values_, model.token_values_)
     assert_array_equal(restored.to_local().predict(X), model.predict(in_blocks()).compute())
     assert not hasattr(model, "no_entry_")
     assert not hasattr(clone(model), "classes_")
@@ -302,8 +306,9 @@ def test_the_parts_of_a_killed_worker_are_computed_again(two, monkeypatch, C, nu
 
 def test_probabilities_and_several_labels(client):
     P = 0.6 * np.eye(3)[y] + 0.4 * np.random.default_rng(0).dirichlet(np.ones(3), len(y))
-    named = pd.DataFrame(P, columns=["b", "a", "c"])
     several = (P > 0.3).astype(int)
+    P[:100] = np.eye(3)[y[:100]]  # probabilities of 0 and 1 in a whole partition
+    named = pd.DataFrame(P, columns=["b", "a", "c"])
     for given, labels in (
         (dd.from_pandas(named, npartitions=1).repartition(divisions=[0, 100, 239]), named),
         (da.from_array(several, chunks=(100, -1)), several),

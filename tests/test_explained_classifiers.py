@@ -482,6 +482,8 @@ def test_folds_that_know_other_classes_have_effects():
     second.estimator = other
     whole.calibrated_classifiers_ = [first, second]
     assert not explain(whole, ASKED).is_sum
+    message = "the classifiers inside know different classes"
+    refused(message, TokenImportanceDisplay.from_estimator, whole, ASKED, error=TypeError)
 
 
 # ---- models whose decisions are no sums ----------------------------------------------------------

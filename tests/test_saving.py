@@ -28,6 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer
 from test_interruption import CASES
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
+from sklearn_clsattn._bags import TrustedTokens
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, WordVectors
 
@@ -329,6 +330,10 @@ HOSTILE = {
     "no number": (setting("classifier_", cls_weight_=np.nan), "cls_weight_ must be"),
     "an endless score": (setting("classifier_", cls_score_=np.inf), "cls_score_ must be"),
     "no damping": (setting("classifier_", entry_scale_="1"), "entry_scale_ must be"),
+    "trusted words of no class": (
+        setting("classifier_", _trusted_tokens=TrustedTokens([], np.zeros(1), np.ones(1), None)),
+        "numbers must be",
+    ),
     "other embeddings": (
         setting("classifier_", _embeddings=["E", "p"]),
         "ClsAttentionClassifier is not valid",

@@ -286,6 +286,9 @@ def test_a_teacher_may_answer_with_one_class_alone():
         model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
         assert np.isnan(model.teacher_accuracies_[0]).all()
+    wrong = 1 - knows_good(MORE)
+    model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=[praises, knows_good, wrong])
+    assert model.teacher_weights_[1] > 5 * model.teacher_weights_[2]  # of two, labels say who
 
 
 def test_an_estimator_without_probabilities_says_labels(texts, teacher):
@@ -364,6 +367,21 @@ def test_where_no_text_can_be_held_out_agreement_decides():
     assert_allclose(model.teacher_weights_, 0.5)
     assert np.isnan(model.teacher_accuracies_[1]).all()
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
+
+
+def test_labels_that_are_numbers_may_be_several_teachers():
+    good = np.array(["good" in text for text in MORE], dtype=int)
+    labels = [1, 0] * 10
+    model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=[good, good])
+    assert model.teacher_weights_.tolist() == [0.5, 0.5]
+    assert model.predict(["good one", "bad one"]).tolist() == [1, 0]
+
+
+def test_nan_in_a_list_of_labels_is_no_answer():
+    said = ["good" if "good" in text else np.nan for text in MORE]
+    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=said)
+    assert model.classes_.tolist() == ["bad", "good"]
+    assert model.teacher_answers_ == sum("good" in text for text in MORE)
 
 
 def test_rows_in_a_list_are_one_teacher():

@@ -184,5 +184,7 @@ def test_batches():
     assert not hasattr(balanced, "vectorizer_")
     model.set_params(C=0.01).partial_fit(TEXTS, TOPICS)
     assert model.C_ == 0.01
+    refused("not among the classes", model.set_params(C=3.0).partial_fit, TEXTS[:1], ["other"])
+    assert model.classifier_.C == 0.01
     balanced = model.set_params(class_weight="balanced")
     refused(message, balanced.partial_fit, TEXTS, TOPICS, error=AttributeError)

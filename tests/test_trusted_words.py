@@ -316,6 +316,7 @@ def test_a_model_with_trusted_words_is_saved_and_explained(tmp_path):
         ("'GOAL' is in trusted_words of both 'a' and 'b'", {"a": ["goal"], "b": ["GOAL"]}, {}),
         (r"are of \['sports'\], but the classes are \['a', 'b'\]", {"sports": ["goal"]}, {}),
         ("'goal' is in trusted_words, and in stop_words", ["goal"], {"stop_words": ["goal"]}),
+        ("'New York' is in .* stop_words, or a word of it", ["New York"], {"stop_words": ["new"]}),
         ("of 'a' must be a list of words, got 'goal'", {"a": "goal"}, {}),
         ("of 'a' must be a list of words, got 3", {"a": 3}, {}),
         (r"trusted_words must be a list of words, got \['goal', 3\]", ["goal", 3], {}),

@@ -204,6 +204,9 @@ def test_what_is_wrong_is_said(tmp_path):
     refused("'zzz' has no vector", VECTORS.most_similar, "zzz")
     unfitted = TextClassifier(word_vectors=WordVectors())
     refused("Only 0 words occur in at least 3 texts", unfitted.fit, ["a", "b"], [0, 1])
+    few = TextClassifier().fit(["a", "b"], [0, 1], unlabeled=["c", "d"])  # no vectors are learned
+    alone = TextClassifier().fit(["a", "b"], [0, 1])
+    assert_array_equal(few.predict_proba(["a", "c"]), alone.predict_proba(["a", "c"]))
     path = put(tmp_path / "broken.txt", "a 1 2\nb 1\n")
     message = r"line 2 of .* has 1 numbers after .* expected 2"
     refused(message, WordVectors.from_file, path)

@@ -17,7 +17,7 @@ from ..text._tokens import only_column
 from .attention_sum import AttentionSum
 from .decision_sums import sum_of
 from .explanation import Explanation
-from .members import Members, has_several_labels, members_of
+from .inner_classifiers import Members, has_several_labels, members_of
 from .predictor import Predictor
 from .shown_classes import shown_classes, with_and_without
 from .terms import Explained

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._base import fitted_attention
 from .._classifier import ClsAttentionClassifier
-from .._fitting import class_offsets, prepared
+from .._preparation import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array
 from .._validation import checked_groups, checked_weights, targets_of_batch, targets_of_labels
 from .attention_sum import AttentionSum
-from .members import members_of
+from .inner_classifiers import members_of
 
 if TYPE_CHECKING:
     from ..training.documents import Documents
@@ -161,7 +161,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "X and y are not the training data, whose token importances differ: pass exactly the "
-            "documents, labels, weights and groups that the model was fitted on"
+            "documents, labels, weights and groups that the model was fitted on, without a teacher"
         )
     path = AttentionPath(
         documents,
@@ -258,7 +258,7 @@ def _classifier_inside(estimator: Any) -> tuple[list[Any], ClsAttentionClassifie
     if not inside.decides or not isinstance(member.classifier, ClsAttentionClassifier):
         inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         raise TypeError(
-            "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
-            f"{type(inner).__name__}"
+            "expected a TextClassifier or ClsAttentionClassifier, or a Pipeline that ends in one, "
+            f"got {type(inner).__name__}"
         )
     return member.steps, member.classifier

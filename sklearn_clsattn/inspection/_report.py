@@ -38,7 +38,7 @@ from ._label_issues import label_issues
 from .decision_sums import member_sum
 from .formatting import label_text, percent
 from .important_tokens import important_tokens, token_importance
-from .members import members_of
+from .inner_classifiers import members_of
 from .pages import framed, render
 
 _OURS = "this model"

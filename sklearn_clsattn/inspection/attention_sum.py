@@ -24,8 +24,8 @@ from .._matrices import row_sums
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer, bags_of
 from .column_names import column_names
-from .likeness import Likeness
 from .shown_classes import ShownClasses
+from .similar_tokens import Likeness
 from .terms import ByToken, Terms
 from .token_positions import LocatedText, locate
 

@@ -14,8 +14,8 @@ from .._base import BaseAttentionClassifier
 from .._types import Array
 from .attention_sum import AttentionSum
 from .column_names import column_names
+from .inner_classifiers import Member, Members
 from .linear_sum import LinearSum
-from .members import Member, Members
 from .naive_bayes_sum import NaiveBayesSum
 from .terms import DecisionSum, Terms
 from .token_positions import LocatedText
@@ -34,11 +34,15 @@ def sum_of(inside: Members, *, of_texts: bool) -> DecisionSum | AverageSum | Non
         sums.append(decision_sum)
     if len(sums) == 1:
         return sums[0]
-    # Some may know fewer classes.
-    classes = [member.classifier.classes_ for member in inside.members]
-    if not all(np.array_equal(known, classes[0]) for known in classes):
+    if not know_the_same_classes(inside.members):
         return None
     return AverageSum(sums, np.array([member.share for member in inside.members]))
+
+
+def know_the_same_classes(members: Sequence[Member]) -> bool:
+    """Return whether classifiers inside an estimator know the same classes; some may know fewer."""
+    classes = [member.classifier.classes_ for member in members]
+    return all(np.array_equal(known, classes[0]) for known in classes)
 
 
 def member_sum(member: Member) -> DecisionSum | None:

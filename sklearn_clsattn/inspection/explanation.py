@@ -17,10 +17,10 @@ from .._types import Array, Numbers
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
-from .likeness import Likeness
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .shown_classes import class_pairs, difference
+from .similar_tokens import Likeness
 from .terminal import render_text
 from .text_model import TextModel
 from .token_positions import LocatedText

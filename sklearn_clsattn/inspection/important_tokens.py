@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .decision_sums import member_sum
-from .members import Member, has_several_labels, members_of
+from .decision_sums import know_the_same_classes, member_sum
+from .inner_classifiers import Member, has_several_labels, members_of
 
 _RAREST = 1000  # documents, of which a token must be in one
 
@@ -22,8 +22,11 @@ def token_importance(estimator: Any, documents: Any) -> pd.DataFrame:
     weight in a linear classifier. Words and their character n-grams are one token. Tokens in fewer
     than one of 1,000 documents are left out.
     """
+    members = members_of(estimator).members
+    if not know_the_same_classes(members):
+        raise TypeError("the classifiers inside know different classes: there is no average")
     frames = []
-    for member in members_of(estimator).members:
+    for member in members:
         frames.append(member.share * _importance_for_member(member, documents))
     importance = frames[0]
     if len(frames) > 1:

@@ -155,6 +155,6 @@ def _facts(vectorizer: Any, classifier: Any, change: float | None) -> dict[str, 
     return {
         f"{len(labels)} {'labels' if classifier.multilabel_ else 'classes'}": named
         + (f" and {more} more" if more > 0 else ""),
-        "It knows": f"{n_terms:,} words and word pairs, and {n_characters:,} parts of words",
+        "It knows": f"{n_terms:,} words and word n-grams, and {n_characters:,} parts of words",
         "Precision": precision,
     }

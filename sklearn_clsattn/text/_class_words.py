@@ -68,7 +68,7 @@ def checked_trusted_words(
                 f"n-grams of so many, got {ngram_range}."
             )
         if any(token in stop_words for token in phrase):
-            raise ValueError(f"{name!r} is in trusted_words, and in stop_words.")
+            raise ValueError(f"{name!r} is in trusted_words, and in stop_words, or a word of it.")
         terms[" ".join(phrase)] = label
     return terms
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from numbers import Integral, Real
@@ -16,9 +17,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .._all_or_nothing import all_or_nothing
 from .._bags import Bags
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._fitting import all_or_nothing
 from .._matrices import as_configured, sums_by_entry
 from .._pickling import SavedMixin
 from .._sklearn import Interval, Options, RealNotInt, StrOptions
@@ -70,7 +71,7 @@ from ._units import (
     unit_parts,
     units_of,
 )
-from ._word_vectors import WordVectors, side_by_side, vectors_of
+from ._word_vectors import TooFewWordsError, WordVectors, side_by_side, vectors_of
 
 # Character n-grams that are in more different words of a document, on average, or of all documents,
 # are dropped: in long texts they are half of all entries and carry no information.
@@ -537,20 +538,20 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self, texts: list[str], weights: NDArray[np.float64], unlabeled: Any
     ) -> WordVectors | None:
         """Return the fitted `word_vectors`, beside vectors that are learned from all texts."""
-        # 1) the vectors that are given, and those to be learned
-        fitted = self.word_vectors
+        # 1) all texts, of which one without a label has weight 1
+        given = self.word_vectors
+        more = [] if unlabeled is None else self._texts(unlabeled)
+        every_text = [*texts, *more]
+        weights = np.append(weights, np.ones(len(more)))
+        # 2) the vectors that are given, and those that are learned
+        if given is not None and not given.__sklearn_is_fitted__():
+            return clone(given).fit(every_text, sample_weight=weights)
         learned = None
-        if fitted is not None and not fitted.__sklearn_is_fitted__():
-            learned = clone(fitted)
-            fitted = None
-        elif unlabeled is not None:
-            learned = WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
-        # 2) the fit, in which a text without a label has weight 1
-        if learned is not None:
-            more = [] if unlabeled is None else self._texts(unlabeled)
-            weights = np.append(weights, np.ones(len(more)))
-            learned.fit([*texts, *more], sample_weight=weights)
-        return side_by_side(fitted, learned)
+        if unlabeled is not None:
+            vectors = WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
+            with suppress(TooFewWordsError):
+                learned = vectors.fit(every_text, sample_weight=weights)
+        return side_by_side(given, learned)
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.

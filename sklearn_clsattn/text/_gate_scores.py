@@ -26,7 +26,7 @@ from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
 from .._types import Array, Integers, Numbers
-from ..training.copies import group_duplicates, joined_groups, near_copies, projections
+from ..training.duplicates import group_duplicates, joined_groups, near_copies, projections
 from ..training.leave_one_out import log_odds_without_groups
 from ..training.output_loss import OutputLoss, output_loss
 from ..training.statistics import CorpusStatistics, scaling_of

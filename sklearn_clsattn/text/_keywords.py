@@ -24,8 +24,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._all_or_nothing import all_or_nothing
 from .._base import sharpened
-from .._fitting import all_or_nothing
 from .._pickling import SavedMixin
 from .._types import Array, Numbers
 from ._class_words import words_of_classes

@@ -36,14 +36,14 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
 from .._base import sharpened
-from .._fitting import prepared
+from .._preparation import prepared
 from .._targets import Targets
 from .._types import Array, Numbers
 from .._validation import checked_groups, checked_weights, has_columns, targets_of_labels
 from ..training.fitted_model import log_probabilities
 from ..training.threads import thread_pool
 from ._context_vectorizer import ContextVectorizer, fit_bags
-from ._teacher_answers import answers_of, joined, learns_from_labels, listed, needs_fit
+from ._teacher_answers import answers_of, in_classes, joined, learns_from_labels, listed, needs_fit
 from ._teacher_shares import (
     accuracies_by_agreement,
     accuracy_interval,
@@ -201,7 +201,7 @@ class Teachers:
             some_texts = [self.labelled_texts[row] for row in labelled]
             self._fitted_without[key] = other.fit(some_texts, labels)
         frame = answers_of(self._fitted_without[key], self.texts, np.unique(labels))
-        return np.asarray(frame.reindex(columns=self.classes, fill_value=0.0))
+        return in_classes(frame, self.classes)
 
     def pooled_without(self, shares: Array, labelled: Numbers) -> tuple[Array, Array]:
         """Return the teachers' mean of the texts then, and the shares of those who answer."""
@@ -241,20 +241,20 @@ def learn_from_teachers(
     # 1) labels, if there are any, and what the teachers say
     texts, labels, weights, groups = _labelled(texts, y, sample_weight, groups)
     log = print if classifier.verbose else None
-    teachers = Teachers(listed(teacher), texts, labels, groups, unlabeled, log)
+    teachers = Teachers(listed(teacher, len(unlabeled)), texts, labels, groups, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
     # 2) the labelled texts as without a teacher, and their folds
     folds: Folds = []
     if len(texts):
         plain_vectorizer = clone(vectorizer)
-        plain_texts = _plain_texts(plain_vectorizer, teachers, weights, unlabeled)
+        plain_texts = _fit_plain_texts(plain_vectorizer, teachers, weights, unlabeled)
         folds = list(_folds(plain_texts))
     # 3) how much each teacher is believed
     shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights, folds)
     # 4) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
     teachers = teachers.with_texts(np.flatnonzero(answering))
-    every_text = _taught_texts(vectorizer, teachers, shares, weights)
+    every_text = _fit_taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
     class_sizes = every_text.class_sums()
     lesson = Lesson(shares, accuracies, n_answers, 1.0, class_sizes, vectorizer, model)
@@ -324,17 +324,17 @@ def _shares_and_accuracies(
         return shares, accuracies
     some = teachers.with_texts(teachers.sample())
     even = np.full(len(teachers), 1.0 / len(teachers))
-    texts = _taught_texts(clone(vectorizer), some, even, weights)
+    texts = _fit_taught_texts(clone(vectorizer), some, even, weights)
     alone = _taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some, folds)
     likelihoods = (alone * texts.targets.values[: len(weights)]).sum(axis=2)
     shares = shares_by_labels(likelihoods, weights, shares)
     return shares, _accuracies(alone, texts)
 
 
-def _plain_texts(
+def _fit_plain_texts(
     vectorizer: ContextVectorizer, teachers: Teachers, weights: Array, unlabeled: list[str]
 ) -> TaughtTexts:
-    """Return the bags of labelled texts, of these weights, as a fit without teachers has them."""
+    """Fit a vectorizer to labelled texts as without teachers, and return their bags."""
     bags = fit_bags(
         vectorizer,
         teachers.labelled_texts,
@@ -347,10 +347,10 @@ def _plain_texts(
     return TaughtTexts(bags, targets, weights, len(weights), teachers.groups)
 
 
-def _taught_texts(
+def _fit_taught_texts(
     vectorizer: ContextVectorizer, teachers: Teachers, shares: Array, weights: Array
 ) -> TaughtTexts:
-    """Return the bags of labelled texts, of these weights, and of the teachers' texts."""
+    """Fit a vectorizer to labelled and taught texts, and return their bags."""
     probabilities, answering = pooled(teachers.answers, shares)
     n_labelled = len(weights)
     values = np.vstack([teachers.label_probabilities(), probabilities])

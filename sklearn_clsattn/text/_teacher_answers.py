@@ -19,9 +19,13 @@ from .._validation import check_probabilities
 _TEXTS_AT_ONCE = 256  # that a teacher is asked for
 
 
-def listed(teacher: Any) -> list[Any]:
+def listed(teacher: Any, n_texts: int) -> list[Any]:
     """Return the teachers in a list, or the only one; rows of numbers, or labels, are one."""
-    if isinstance(teacher, list | tuple) and any(_is_teacher(each) for each in teacher):
+    if not isinstance(teacher, list | tuple):
+        return [teacher]
+    has_rows = len(teacher) == n_texts
+    are_answers = all(np.ndim(each) == 1 and len(each) == n_texts for each in teacher)
+    if any(map(_is_teacher, teacher)) or (are_answers and not has_rows):
         return list(teacher)
     return [teacher]
 
@@ -82,6 +86,8 @@ def _in_parts(
 
 def to_numpy(answer: Any) -> NDArray[Any]:
     """Return the answer of a model as an array, also one on a device or a sparse one."""
+    if isinstance(answer, list) and any(isinstance(each, str) for each in answer):
+        return np.array(answer, dtype=object)  # None and NaN stay what they are
     if hasattr(answer, "toarray"):
         return np.asarray(answer.toarray())
     return np.asarray(answer.cpu() if hasattr(answer, "cpu") else answer)
@@ -151,9 +157,11 @@ def joined(frames: Iterable[pd.DataFrame]) -> tuple[NDArray[Any], Array]:
     for frame in frames:
         names.update(dict.fromkeys(frame.columns.tolist()))
     classes = np.array(sorted(names))
-    arrays = []
-    for frame in frames:
-        is_answer = ~frame.isna().all(axis=1).to_numpy()
-        values = frame.reindex(columns=classes, fill_value=0.0).to_numpy(np.float64)
-        arrays.append(np.where(is_answer[:, None], values, np.nan))
-    return classes, np.array(arrays)
+    return classes, np.array([in_classes(frame, classes) for frame in frames])
+
+
+def in_classes(frame: pd.DataFrame, classes: NDArray[Any]) -> Array:
+    """Return probabilities of these classes, (n_texts, n_classes); NaN where there is no answer."""
+    is_answer = ~frame.isna().all(axis=1).to_numpy()
+    values = frame.reindex(columns=classes, fill_value=0.0).to_numpy(np.float64)
+    return np.where(is_answer[:, None], values, np.nan)

@@ -75,15 +75,20 @@ def shares_by_labels(likelihoods: Array, weights: Array, prior: Array) -> Array:
 
     `likelihoods`, (n_teachers, n_labelled), are the labels' probabilities by models that each
     teacher alone has taught, NaN where there is none; `weights` are those of the texts. The `prior`
-    shares are those without labels.
+    shares are those without labels, and stay those of teachers that taught no model.
     """
-    shares = prior
+    has_model = ~np.isnan(likelihoods).all(axis=1)
+    compared = likelihoods[has_model]
+    prior_shares = safe_divide(prior[has_model], prior[has_model].sum())
+    new_shares = prior_shares
     for _ in range(_ROUNDS):
-        terms = shares[:, None] * likelihoods
+        terms = new_shares[:, None] * compared
         responsibilities = safe_divide(terms, terms.sum(axis=0))  # 0 of texts that are NaN
-        totals = responsibilities @ weights + PRIOR_LABELS * prior
-        shares = totals / totals.sum()
-    shares = np.where(shares < LEAST_SHARE * shares.max(), 0.0, shares)
+        totals = responsibilities @ weights + PRIOR_LABELS * prior_shares
+        new_shares = safe_divide(totals, totals.sum())
+    shares = prior.copy()
+    shares[has_model] = new_shares * prior[has_model].sum()
+    shares[shares < LEAST_SHARE * shares.max()] = 0.0
     return shares / shares.sum()
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._all_or_nothing import all_or_nothing
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._fitting import all_or_nothing
 from .._matrices import as_configured
 from .._pickling import SavedMixin
 from ._character_ngrams import count_spelled, frequent_characters, spelling_matrix

@@ -17,8 +17,8 @@ from sklearn.utils import check_scalar
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from .._all_or_nothing import all_or_nothing
 from .._bags import TokenVectors
-from .._fitting import all_or_nothing
 from .._pickling import SavedMixin
 from .._sklearn import Interval, StrOptions
 from .._validation import checked_weights
@@ -42,6 +42,10 @@ Vectors = NDArray[np.float32]
 _MANY_WORDS = 50.0  # different words in a text, above which most pairs of words are unrelated
 _POWER_ITERATIONS = 4
 _MOST_CHARACTERS = 100_000_000  # some 75,000 reviews; with more, vectors hardly change
+
+
+class TooFewWordsError(ValueError):
+    """Texts have too few words in common to learn vectors from."""
 
 
 class WordVectors(SavedMixin, BaseEstimator):
@@ -163,7 +167,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         most_frequent = np.argsort(-frequencies, kind="stable")[: self.max_words]
         columns = np.sort(most_frequent)
         if len(columns) < 2:
-            raise ValueError(
+            raise TooFewWordsError(
                 f"Only {len(columns)} words occur in at least {self.min_df} texts: pass more texts "
                 "or lower min_df."
             )

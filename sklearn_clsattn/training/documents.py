@@ -15,7 +15,7 @@ import torch
 from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
-from .copies import group_duplicates, joined_groups, near_copies, projections
+from .duplicates import group_duplicates, joined_groups, near_copies, projections
 from .fitted_model import count_selected
 from .folds import sampled_rows
 from .leave_one_out import Evidence, Grouped, left_out

@@ -1,8 +1,8 @@
 """The documents that C is chosen on, and their folds.
 
-Copies, near-copies and documents of one group (:mod:`.copies`) stay together. What is chosen does
-not depend on the order of the documents, nor on the names of the classes: documents are put in an
-order by content, then in a random one.
+Copies, near-copies and documents of one group (:mod:`.duplicates`) stay together. What is chosen
+does not depend on the order of the documents, nor on the names of the classes: documents are put in
+an order by content, then in a random one.
 """
 
 from __future__ import annotations

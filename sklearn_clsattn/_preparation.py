@@ -1,51 +1,23 @@
-"""Fits that complete or change nothing, and the documents that they train on."""
+"""What a fit makes of documents before training: class weights, damped counts, precision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import compute_sample_weight
 
 from ._matrices import log_damp, safe_divide
-from ._sklearn import _fit_context
 from ._types import Array
 
 if TYPE_CHECKING:
     from .training.documents import Documents
     from .training.result import FitResult
 
-Options = ParamSpec("Options")
-Returned = TypeVar("Returned")
-
 _LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
 PSEUDO_DOCUMENTS = 1.0  # of each class, for its share
 _LEAST_FACTOR = 1e-30  # of a class's odds
-
-
-def all_or_nothing(
-    method: Callable[Concatenate[Any, Options], Returned],
-) -> Callable[Concatenate[Any, Options], Returned]:
-    """Validate the parameters of a fitting method, and restore the estimator if it fails.
-
-    This includes Ctrl-C. The attributes are restored without copies, because fits create new
-    arrays and change none in place.
-    """
-    validating = _fit_context(prefer_skip_nested_validation=True)(method)
-
-    @wraps(method)
-    def fitting(self: Any, *args: Options.args, **options: Options.kwargs) -> Returned:
-        before = vars(self).copy()
-        try:
-            return validating(self, *args, **options)
-        except BaseException:
-            self.__dict__ = before  # one assignment, which nothing can interrupt
-            raise
-
-    return fitting
 
 
 def prepared(
