@@ -120,8 +120,10 @@ def _check_embeddings(stored: Any, n_tokens: int, n_outputs: int) -> None:
 def _check_trusted(trusted: Any, n_tokens: int) -> None:
     """Check what people said of the tokens."""
     _check_arrays(vars(trusted), numbers=(n_tokens,), factors=(n_tokens,))
-    if trusted.numbers.dtype.kind != "i" or (trusted.numbers >= len(trusted.labels)).any():
-        raise ValueError("numbers must be those of the labels")
+    numbers = trusted.numbers
+    in_range = (numbers >= -1).all() and (numbers < len(trusted.labels)).all()
+    if numbers.dtype.kind != "i" or not in_range:
+        raise ValueError("numbers must be those of the labels, or -1")
 
 
 def _check_network(network: Any, n_tokens: int, n_outputs: int) -> None:

@@ -305,8 +305,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         Each call trains to convergence on the batch and on a memory of all earlier documents:
         their exact token statistics, and a second-order expansion of their losses around the
-        current model. The first call is :meth:`fit` in double precision. Batches should mix the
-        classes: the model forgets a class that is missing from many batches in a row.
+        current model. The first call finds the model of :meth:`fit`, to `tol`. Batches should mix
+        the classes: the model forgets a class that is missing from many batches in a row.
 
         Parameters
         ----------

@@ -206,7 +206,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Without a teacher, word similarities are
             learned from them (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur
-            in no labelled text are used as well.
+            in no labelled text are used as well; none where too few words are in three texts.
         teacher : estimator, callable, array-like or a list of these, default=None
             Another model, whose probabilities of the `unlabeled` texts are learned as well: an
             estimator of texts with `predict_proba`, a function of a list of texts, or the

@@ -76,8 +76,11 @@ def checked_part(
     check_non_negative(X, name)
     targets = checked_targets(y)
     check_consistent_length(X, targets.values)
-    is_counted = X.shape[0] and (sample_weight is None or np.any(sample_weight))
-    weights = checked_weights(X, sample_weight) if is_counted else np.zeros(X.shape[0])
+    if X.shape[0] and (sample_weight is None or np.any(sample_weight)):
+        weights = checked_weights(X, sample_weight)
+    else:  # scikit-learn refuses weights of 0 alone
+        weights = np.zeros(X.shape[0])
+        check_consistent_length(X, weights if sample_weight is None else sample_weight)
     return Bags(as_csr(X)), targets, weights, None if names is None else names.tolist()
 
 

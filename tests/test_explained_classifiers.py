@@ -484,6 +484,7 @@ def test_folds_that_know_other_classes_have_effects():
     assert not explain(whole, ASKED).is_sum
     message = "the classifiers inside know different classes"
     refused(message, TokenImportanceDisplay.from_estimator, whole, ASKED, error=TypeError)
+    assert "classes inside" not in report(whole, ASKED, ["good", "bad", "bad", "good"])
 
 
 # ---- models whose decisions are no sums ----------------------------------------------------------

@@ -119,15 +119,23 @@ def test_gates_leave_whole_groups_out_of_samples_too():
     texts, codes = load_requests(target="mood", return_X_y=True)
     texts, codes = texts[:400], np.unique(codes[:400], return_inverse=True)[1]
     threads = np.random.default_rng(0).integers(130, size=400)
-    tokens = tokenize(texts, WORDS_AND_PUNCTUATION)
-    ngrams = count_ngrams(tokens, (1, 2))
-    placed = PlacedTokens(tokens, ngrams.columns_at_tokens(), token_positions(tokens, texts, {}))
-    given = ngrams.counts, placed, Targets(np.arange(2), codes), np.ones(400), 0
-    every = gather_evidence(*given, np.inf, threads).numerators[0].sum(axis=1)
-    some = gather_evidence(*given, 3_000, threads).numerators[0].sum(axis=1)
-    assert 20 < len(some) < 300
-    distances = np.abs(np.subtract.outer(some, every)).min(axis=1)
+
+    def evidence(limit, order):
+        some = [texts[i] for i in order]
+        tokens = tokenize(some, WORDS_AND_PUNCTUATION)
+        ngrams = count_ngrams(tokens, (1, 2))
+        positions = token_positions(tokens, some, {})
+        placed = PlacedTokens(tokens, ngrams.columns_at_tokens(), positions)
+        given = ngrams.counts, placed, Targets(np.arange(2), codes[order]), np.ones(400)
+        return gather_evidence(*given, 0, limit, threads[order]).numerators[0].sum(axis=1)
+
+    order = np.arange(400)
+    every, sample = evidence(np.inf, order), evidence(3_000, order)
+    assert 20 < len(sample) < 300
+    distances = np.abs(np.subtract.outer(sample, every)).min(axis=1)
     assert_allclose(distances, 0, atol=1e-9)
+    # The order of the texts, and so the numbers of the groups, have no influence.
+    assert_allclose(np.sort(evidence(3_000, order[::-1])), np.sort(sample), atol=1e-9)
 
 
 def test_text_classifiers_pass_groups_on():

@@ -305,6 +305,7 @@ def setting(part, **attributes):
     return lambda model: getattr(model, part).__dict__.update(attributes)
 
 
+NO_LABELS = np.zeros(on_texts().classifier_.n_features_in_, dtype=int)
 HOSTILE = {
     "no n-grams": (setting("vectorizer_", ngram_range="ab"), "ContextVectorizer is not valid"),
     "more n-grams": (setting("vectorizer_", ngram_range=(1, 10**9)), "start_scores_ must be"),
@@ -331,8 +332,8 @@ HOSTILE = {
     "an endless score": (setting("classifier_", cls_score_=np.inf), "cls_score_ must be"),
     "no damping": (setting("classifier_", entry_scale_="1"), "entry_scale_ must be"),
     "trusted words of no class": (
-        setting("classifier_", _trusted_tokens=TrustedTokens([], np.zeros(1), np.ones(1), None)),
-        "numbers must be",
+        setting("classifier_", _trusted_tokens=TrustedTokens([], NO_LABELS, NO_LABELS, None)),
+        "numbers must be those of the labels",
     ),
     "other embeddings": (
         setting("classifier_", _embeddings=["E", "p"]),

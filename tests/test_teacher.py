@@ -7,6 +7,7 @@ import pytest
 from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -375,6 +376,13 @@ def test_labels_that_are_numbers_may_be_several_teachers():
     model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=[good, good])
     assert model.teacher_weights_.tolist() == [0.5, 0.5]
     assert model.predict(["good one", "bad one"]).tolist() == [1, 0]
+
+
+def test_ensembles_may_be_among_several_teachers():
+    forest = make_pipeline(TfidfVectorizer(), RandomForestClassifier(5, random_state=0))
+    teachers = [forest.fit(FEW, ["good", "bad"] * 10), knows_good]
+    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=teachers)
+    assert model.teacher_weights_.shape == (2,)
 
 
 def test_nan_in_a_list_of_labels_is_no_answer():

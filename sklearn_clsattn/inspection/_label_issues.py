@@ -47,7 +47,8 @@ def label_issues(
     sample_weight : array-like of shape (n_documents,), default=None
         The weights used in the fit.
     groups : array-like of shape (n_documents,), default=None
-        The groups used in the fit: documents of one group are not evidence for each other.
+        The groups used in the fit: documents of one group are not evidence for each other. Other
+        groups than those are not noticed.
     top : int, default=None
         Number of documents to return; by default all.
 
@@ -161,7 +162,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "X and y are not the training data, whose token importances differ: pass exactly the "
-            "documents, labels, weights and groups that the model was fitted on, without a teacher"
+            "documents, labels and weights that the model was fitted on, without a teacher"
         )
     path = AttentionPath(
         documents,

@@ -35,7 +35,7 @@ from ..comparison import (
 )
 from ._explain import explain
 from ._label_issues import label_issues
-from .decision_sums import member_sum
+from .decision_sums import sum_of
 from .formatting import label_text, percent
 from .important_tokens import important_tokens, token_importance
 from .inner_classifiers import members_of
@@ -325,7 +325,7 @@ def _tokens(model: Any, documents: Any) -> list[tuple[Any, list[tuple[str, float
 
     There are none for a model whose decisions are no sums over tokens.
     """
-    if any(member_sum(member) is None for member in members_of(model).members):
+    if sum_of(members_of(model), of_texts=False) is None:
         return []
     importance = token_importance(model, documents)
     largest = importance.to_numpy().max(initial=0.0)

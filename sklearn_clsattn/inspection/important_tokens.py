@@ -23,13 +23,13 @@ def token_importance(estimator: Any, documents: Any) -> pd.DataFrame:
     than one of 1,000 documents are left out.
     """
     members = members_of(estimator).members
-    if not know_the_same_classes(members):
-        raise TypeError("the classifiers inside know different classes: there is no average")
     frames = []
     for member in members:
         frames.append(member.share * _importance_for_member(member, documents))
     importance = frames[0]
     if len(frames) > 1:
+        if not know_the_same_classes(members):
+            raise TypeError("the classifiers inside know different classes: there is no average")
         importance = pd.concat(frames).groupby(level=0, sort=False).sum()
     return importance.set_axis(list(estimator.classes_), axis=1)
 

@@ -67,7 +67,7 @@ def gather_evidence(
     limit: float,
     given_groups: Numbers | None = None,
 ) -> GateEvidence:
-    """Return the evidence of documents with positive weight, as many as `limit` allows.
+    """Return the evidence of documents with positive weight, about as many as `limit` allows.
 
     `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
     the word before. Documents that are left out together are used together or not at all, in an

@@ -20,14 +20,17 @@ _TEXTS_AT_ONCE = 256  # that a teacher is asked for
 
 
 def listed(teacher: Any, n_texts: int) -> list[Any]:
-    """Return the teachers in a list, or the only one; rows of numbers, or labels, are one."""
+    """Return the teachers in a list, or the only one.
+
+    A list of as many rows of numbers, or labels, as there are texts is one.
+    """
     if not isinstance(teacher, list | tuple):
         return [teacher]
-    has_rows = len(teacher) == n_texts
-    are_answers = all(np.ndim(each) == 1 and len(each) == n_texts for each in teacher)
-    if any(map(_is_teacher, teacher)) or (are_answers and not has_rows):
+    if any(map(_is_teacher, teacher)):
         return list(teacher)
-    return [teacher]
+    sizes = {np.shape(each) for each in teacher}
+    has_answers = sizes == {(n_texts,)} and len(teacher) != n_texts
+    return list(teacher) if has_answers else [teacher]
 
 
 def _is_teacher(value: Any) -> bool:
@@ -60,9 +63,8 @@ def answers_of(
     """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
 
     A teacher is an estimator, which says labels if it has no probabilities, a function of a list of
-    texts, or what it says. Rows of texts without
-    an answer are NaN. `classes` are the sorted labels: names for probabilities without any. `log`
-    prints progress.
+    texts, or what it says. Rows of texts without an answer are NaN. `classes` are the sorted
+    labels: names for probabilities without any. `log` prints progress.
     """
     predict = getattr(teacher, "predict_proba", getattr(teacher, "predict", None))
     if predict is not None:
@@ -106,7 +108,10 @@ def classes_of(model: Any, classes: NDArray[Any]) -> NDArray[Any]:
 def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
     """Return parts of what a teacher says as probabilities, in columns with the classes' names."""
     if all(hasattr(part, "columns") for part in parts):
-        frames = [pd.DataFrame(np.asarray(part), columns=list(part.columns)) for part in parts]
+        frames = []
+        for part in parts:
+            is_pandas = isinstance(part, pd.DataFrame)
+            frames.append(part if is_pandas else pd.DataFrame(to_numpy(part), columns=part.columns))
         return pd.concat(frames, ignore_index=True).astype(np.float64)
     arrays = list(map(to_numpy, parts))
     if all(array.ndim == 1 for array in arrays):
