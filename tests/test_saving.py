@@ -28,6 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer
 from test_interruption import CASES
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
+from sklearn_clsattn._asreview import ASReviewClassifier
 from sklearn_clsattn._bags import TrustedTokens
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, WordVectors
@@ -335,11 +336,22 @@ HOSTILE = {
         setting("classifier_", _trusted_tokens=TrustedTokens([], NO_LABELS, NO_LABELS, None)),
         "numbers must be those of the labels",
     ),
+    "trusted words before the first class": (
+        setting("classifier_", _trusted_tokens=TrustedTokens([], NO_LABELS - 2, NO_LABELS, None)),
+        "numbers must be those of the labels",
+    ),
     "other embeddings": (
         setting("classifier_", _embeddings=["E", "p"]),
         "ClsAttentionClassifier is not valid",
     ),
 }
+
+
+def test_the_classifier_of_asreview_is_trusted(tmp_path):
+    model = ASReviewClassifier().fit(np.eye(4), [0, 1, 0, 1])
+    save_model(model, tmp_path / "model.skops")
+    loaded = load_model(tmp_path / "model.skops")
+    assert np.array_equal(loaded.token_values_, model.token_values_)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -385,6 +385,13 @@ def test_ensembles_may_be_among_several_teachers():
     assert model.teacher_weights_.shape == (2,)
 
 
+def test_missing_values_of_pandas_are_no_answer():
+    table = pd.DataFrame(knows_good(MORE), columns=["bad", "good"]).astype("Float64")
+    table.iloc[0] = pd.NA
+    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=table)
+    assert model.teacher_answers_ == len(MORE) - 1
+
+
 def test_nan_in_a_list_of_labels_is_no_answer():
     said = ["good" if "good" in text else np.nan for text in MORE]
     model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=said)
