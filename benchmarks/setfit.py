@@ -4,7 +4,8 @@ SetFit, MiniLM fine-tuned on 100 or 300 labelled texts, told its probabilities o
 sets, which are recorded in files ``setfit_NAME.npz``: ``train_rows`` and ``test_rows`` of the set,
 ``classes``, and of K labels in split S ``labelled_K_S`` (places among the training rows),
 ``train_K_S`` and ``test_K_S`` (probabilities). Three models are fitted to each split: to the
-labelled texts, to the others without labels as well, and taught by SetFit.
+labelled texts, to the others without labels as well, and taught by SetFit. Logistic regression is
+fitted to the labels, and taught alike.
 
 Beside this: teachers that are wrong, and fewer texts that SetFit is asked for, drawn at random or
 chosen (:func:`chosen_texts`). Without folders the texts are generated requests. The time of SetFit
@@ -17,6 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,18 +27,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss
 
 from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import load_requests
 
 from . import pages
-from .models import minilm
+from .models import minilm, with_characters
 from .processes import timed
 
 RECORDED = pages.DOCS / "examples" / "2_texts_and_labels" / "setfit_topic.npz"
 ASKED = 100, 300, 1_000, 3_000
 ALONE, TEXTS, TAUGHT, SETFIT = "labels alone", "and texts", "taught by SetFit", "SetFit"
+LINEAR, LINEAR_TAUGHT = "logistic regression", "logistic regression, taught"
 WRONG = "noise", "sure noise", "a third wrong", "two classes swapped"
 FEW = 30
 TIMED = 200  # texts
@@ -153,6 +157,8 @@ def taught(split: Split) -> Iterator[dict[str, Any]]:
         ALONE: lambda: TextClassifier().fit(split.texts, split.labels),
         TEXTS: split.fit,
         TAUGHT: lambda: split.fit(split.told),
+        LINEAR: partial(logistic, split, is_taught=False),
+        LINEAR_TAUGHT: partial(logistic, split, is_taught=True),
     }
     for title, fit in fits.items():
         model, seconds = timed(fit, time.process_time)
@@ -162,6 +168,23 @@ def taught(split: Split) -> Iterator[dict[str, Any]]:
     embeddings = minilm()
     row = {"table": "taught", "model": SETFIT, **split.measures(split.told_test)}
     yield row if embeddings is None else row | {"of_texts": split.seconds(embeddings.encode)}
+
+
+def logistic(split: Split, *, is_taught: bool) -> Any:
+    """Return logistic regression on words, pairs and characters, which SetFit may have taught.
+
+    A taught text has a copy of each class, whose weight is the probability of the class.
+    """
+    model = with_characters(LogisticRegression(C=10, max_iter=1000))
+    if not is_taught:
+        return model.fit(split.texts, split.labels)
+    of_labels = (split.labels[:, None] == split.classes).astype(float)
+    weights = np.concatenate([of_labels, split.told])
+    X = model[:-1].fit_transform([*split.texts, *split.others])
+    n_texts, n_classes = weights.shape
+    copies = np.repeat(np.arange(n_texts), n_classes)
+    model[-1].fit(X[copies], np.tile(split.classes, n_texts), weights.ravel())
+    return model
 
 
 def wrong(split: Split, seed: int = 0) -> Iterator[dict[str, Any]]:
