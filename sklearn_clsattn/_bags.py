@@ -15,13 +15,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._matrices import BLOCK_ENTRIES, csr_of, log_damp, row_blocks, row_sums, with_entries
+from ._matrices import (
+    BLOCK_ENTRIES,
+    csr_of,
+    drop_empty_columns,
+    log_damp,
+    row_blocks,
+    row_sums,
+    sums_by_class,
+    with_entries,
+)
 from ._types import Array, Numbers
 
-_NONE = np.empty(0, dtype=np.intp)
-_FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
-_FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
-_TOTALS_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
 _ENOUGH_ROWS = 2_000  # that say how many entries the rows of a product have
 
 
@@ -101,7 +106,7 @@ class Bags:
     vectors : of the tokens, if there are any
     trusted : what people say of the tokens, if they do
     is_damped : whether the vectorizer has damped the counts of repeated words
-    known_lengths : (n_documents,), of :meth:`lengths`, once they are known
+    known_lengths : (n_documents,), of :meth:`estimated_lengths`, once they are known
     """
 
     units: Any
@@ -165,7 +170,7 @@ class Bags:
 
         `by_class` are class codes, (n_documents,), or shares, (n_documents, n_classes).
         """
-        totals = class_totals(self.units, by_class, n_classes, weights)
+        totals = sums_by_class(self.units, by_class, n_classes, weights)
         if self.tokens is None:
             return totals
         by_token = self.tokens.T @ totals.T
@@ -184,18 +189,18 @@ class Bags:
         return replace(self, tokens=tokens, vectors=None, trusted=None, known_lengths=None)
 
     def without_unused_columns(self) -> tuple[Bags, Numbers]:
-        """Return the bags without tokens, and units, of no document, and the tokens kept.
+        """Return the bags of the tokens and units that any document has, and these tokens.
 
         Tokens that speak for a class are kept, too. If there are none at all, the first stays.
         """
         trusted = self.trusted
-        spoken_for = _NONE if trusted is None else trusted.spoken_for
+        spoken_for = None if trusted is None else trusted.spoken_for
         if self.tokens is None:
-            units, columns = without_unused_columns(self.units, spoken_for)
+            units, columns = drop_empty_columns(self.units, spoken_for)
             some = replace(self, units=units, vectors=None)
         else:
-            units, used = without_unused_columns(self.units)
-            tokens, columns = without_unused_columns(self.tokens[used], spoken_for)
+            units, used = drop_empty_columns(self.units)
+            tokens, columns = drop_empty_columns(self.tokens[used], spoken_for)
             names = None if self.names is None else self.names[used]
             some = replace(self, units=units, tokens=tokens, names=names, vectors=None)
         some.trusted = None if trusted is None else trusted[columns]
@@ -235,7 +240,7 @@ class Bags:
         entries = log_damp(matrix.data, scale, dtype)
         return Bags(with_entries(matrix, entries), vectors=self.vectors, is_damped=True)
 
-    def lengths(self) -> NDArray[Any]:
+    def estimated_lengths(self) -> NDArray[Any]:
         """Return the number of tokens of each document, (n_documents,).
 
         Of a product with many documents they are estimates: the number of entries before equal
@@ -246,7 +251,7 @@ class Bags:
         return self.known_lengths
 
     def _lengths(self) -> NDArray[Any]:
-        """Return :meth:`lengths` where they are not known."""
+        """Return :meth:`estimated_lengths` where they are not known."""
         if self.tokens is None:
             return np.diff(self.units.indptr)
         # 1) the number of tokens of all units of each document, before equal ones are added up
@@ -295,62 +300,3 @@ class Bags:
         indptr = n_others_before[tokens.indptr].astype(tokens.indptr.dtype)
         others = csr_of(tokens.data[is_other], tokens.indices[is_other], indptr, n_tokens)
         return columns, weights, replace(self, tokens=others)
-
-
-def class_totals(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array) -> Array:
-    """Return the weighted sums of a CSR matrix by class, (n_classes, n_columns), in float64.
-
-    `by_class` are class codes, (n_rows,), or shares, (n_rows, n_classes).
-    """
-    n_rows, n_columns = X.shape
-    # 1) of shares: a product of sparse matrices
-    if by_class.ndim == 2:
-        weighted_shares = sp.csr_array(by_class * weights[:, None])
-        sums_of_shares = (weighted_shares.T @ X).toarray()
-        return np.ascontiguousarray(sums_of_shares)
-    # 2) of codes of few classes: a product with a column of weights for each class
-    n_entries = max(_TOTALS_ENTRIES, n_classes * n_columns)
-    blocks = row_blocks(X, n_entries)
-    if n_classes <= _FEW_CLASSES:
-        one_hot = np.zeros((n_rows, n_classes))
-        one_hot[np.arange(n_rows), by_class] = weights
-        sums = np.zeros((n_columns, n_classes))
-        for rows, part in blocks:
-            sums += part.T @ one_hot[rows]
-        return np.ascontiguousarray(sums.T)
-    # 3) of many classes, entry by entry: a product would cost n_classes additions for each
-    totals = np.zeros(n_classes * n_columns)
-    for rows, part in blocks:
-        lengths = np.diff(part.indptr)
-        first_cells = by_class[rows].astype(np.intp) * n_columns
-        cells = np.repeat(first_cells, lengths)
-        cells += part.indices
-        amounts = np.repeat(weights[rows], lengths)
-        amounts *= part.data
-        totals += np.bincount(cells, amounts, len(totals))
-    return totals.reshape(n_classes, n_columns)
-
-
-def without_unused_columns(X: Any, others: Numbers = _NONE) -> tuple[Any, Numbers]:
-    """Return a CSR matrix without its empty columns, and the columns kept, at least one.
-
-    Some `others` are kept, too.
-    """
-    columns = _used_columns(X)
-    if len(others):
-        columns = np.union1d(columns, others)
-    new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
-    new_numbers[columns] = np.arange(len(columns))
-    indices = new_numbers[X.indices]
-    kept = csr_of(X.data, indices, X.indptr, len(columns))
-    return kept, columns
-
-
-def _used_columns(X: Any) -> Numbers:
-    """Return the columns of a CSR matrix that have entries, (n_used,), ascending; at least one."""
-    if not X.nnz:
-        return np.arange(min(1, X.shape[1]))
-    if _FEW_ENTRIES * X.nnz < X.shape[1]:  # a sort takes less time than a pass over all columns
-        return np.unique(X.indices).astype(np.intp)
-    n_entries = np.bincount(X.indices)
-    return np.flatnonzero(n_entries)

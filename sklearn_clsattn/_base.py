@@ -20,6 +20,7 @@ from ._bags import Bags
 from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._pickling import SavedMixin
 from ._preparation import check_finite, class_offsets, prepared
+from ._threads import thread_pool
 from ._types import Array, Numbers
 from ._validation import check_two_classes, checked_groups, validated, validated_bags
 from .training.fitted_model import (
@@ -28,7 +29,6 @@ from .training.fitted_model import (
     log_probabilities,
     probabilities,
 )
-from .training.threads import thread_pool
 
 if TYPE_CHECKING:
     import torch
@@ -306,10 +306,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         )
         targets = documents.targets
         if not targets.multilabel:
-            class_sizes = documents.class_sizes()
-            if not self._weighs_documents:  # a class of weight 0 is never predicted, but known
-                class_sizes = np.full(targets.n_classes, class_sizes.sum())
-            check_two_classes(targets.classes, class_sizes)
+            sizes = documents.class_sizes()
+            # A class of sample weight 0 is known to the intercepts, and never predicted.
+            known = sizes if self._weighs_documents else np.ones(len(sizes))
+            check_two_classes(targets.classes, known)
         # 2) training
         with np.errstate(all="ignore"):  # the result is checked
             result = self._train(

@@ -1,8 +1,8 @@
 """Checks of loaded models, whose files anybody may have made or damaged.
 
-skops has checked that a file names only trusted types. The functions below, one for each kind of
-object of this package, check that its arrays fit together: that they are finite numbers, and have
-the sizes that other arrays say. A damaged file then fails when it is loaded, not later.
+skops has checked that a file names only trusted types, and its ZIP archive has checksums. The
+functions below, one for each kind of estimator, check that what it predicts by fits together:
+finite numbers, of the sizes that other arrays say. A wrong file then fails when it is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from .text._context_vectorizer import ContextVectorizer
 from .text._gate_positions import N_CELLS
 from .text._token_vectorizer import TokenVectorizer
 from .text._word_vectors import WordVectors
-from .training.fitted_model import VectorEmbeddings
 
 
 def check_loaded(model: Any) -> None:
@@ -52,7 +51,7 @@ def _parts_of(whole: Any) -> Iterable[Any]:
 
 
 def _check_classifier(classifier: Any) -> None:
-    """Check scores, values and statistics of a classifier, and what only some classifiers have."""
+    """Check scores, values and statistics of a classifier."""
     state = vars(classifier)
     if "attention_scores_" not in state:  # not fitted
         return
@@ -74,96 +73,11 @@ def _check_classifier(classifier: Any) -> None:
     )
     _check_columns(state, "selected_tokens_", n_tokens)
     _check_different(state, "classes_", n_classes)
-    _check_embeddings(state["_embeddings"], n_tokens, n_outputs)
     # 3) what only some have
     if classifier.cls_weight_ > 0:
         _check_arrays(state, cls_score_=())
     if "entry_scale_" in state:
         _check_arrays(state, entry_scale_=())
-    if state.get("_trusted_tokens") is not None:
-        _check_trusted(state["_trusted_tokens"], n_tokens)
-    if "_network" in state:
-        _check_network(state["_network"], n_tokens, n_outputs)
-    if "_stream" in state:
-        _check_stream(state["_stream"], n_tokens, n_classes, n_outputs)
-
-
-def _check_embeddings(stored: Any, n_tokens: int, n_outputs: int) -> None:
-    """Check the embeddings of tokens, which a model has if their basis is not arbitrary."""
-    if stored is None:
-        return
-    # 1) scores, own parts of values, and the vectors of some tokens
-    if isinstance(stored, VectorEmbeddings):
-        n_vectors = len(stored.factors)
-        dimension = len(stored.weights)
-        _check_arrays(
-            vars(stored),
-            scores=(n_tokens,),
-            own=(n_tokens, n_outputs),
-            tokens=(n_vectors,),
-            vectors=(n_vectors, dimension),
-            factors=(n_vectors,),
-            weights=(dimension, n_outputs),
-        )
-        _check_columns(vars(stored), "tokens", n_tokens)
-        return
-    # 2) trained embeddings
-    dimension = len(stored.cls_embedding)
-    _check_arrays(
-        vars(stored),
-        cls_embedding=(dimension,),
-        output_vectors=(n_outputs, dimension),
-        matrix=(n_tokens, dimension),
-    )
-
-
-def _check_trusted(trusted: Any, n_tokens: int) -> None:
-    """Check what people said of the tokens."""
-    _check_arrays(vars(trusted), numbers=(n_tokens,), factors=(n_tokens,))
-    numbers = trusted.numbers
-    in_range = (numbers >= -1).all() and (numbers < len(trusted.labels)).all()
-    if numbers.dtype.kind != "i" or not in_range:
-        raise ValueError("numbers must be those of the labels, or -1")
-
-
-def _check_network(network: Any, n_tokens: int, n_outputs: int) -> None:
-    """Check the arrays of a network of attention layers."""
-    # 1) what a network of one layer has
-    _check_arrays(
-        vars(network),
-        scores=(n_tokens,),
-        values=(n_tokens, n_outputs),
-        intercept=(n_outputs,),
-        cls_weight=(),
-    )
-    _check_embeddings(network.embeddings, n_tokens, n_outputs)
-    # 2) the matrices of a second layer and of an MLP
-    dimension = len(network.embeddings.cls_embedding)
-    square = (dimension, dimension)
-    if network.n_layers == 2:
-        _check_arrays(network.layers, first_key_query=square, second_key_query=square)
-    if network.mlp:
-        _check_arrays(network.layers, hidden_weights=square, hidden_output=square)
-        _check_arrays(network.layers, hidden_bias=(dimension,))
-
-
-def _check_stream(stream: Any, n_tokens: int, n_classes: int, n_outputs: int) -> None:
-    """Check what a classifier remembers of the batches of `partial_fit`."""
-    # 1) sums over the documents
-    _check_arrays(vars(stream), selection_counts=(n_tokens,), mean_prior=(2,))
-    _check_arrays(
-        vars(stream.statistics),
-        class_sizes=(n_classes,),
-        shares=(n_classes, n_tokens),
-        token_shares=(n_tokens,),
-        total_weight=(),
-        token_weight=(),
-        n_entries=(),
-    )
-    # 2) the expansion of their losses, shaped as the token matrix
-    expansion = (n_tokens + 1, 1 + n_outputs)
-    memory = vars(stream.memory)
-    _check_arrays(memory, center=expansion, gradient=expansion, curvature=expansion, loss=())
 
 
 def _check_importance(transformer: Any) -> None:

@@ -18,9 +18,9 @@ from ._base import BaseAttentionClassifier
 from ._preparation import check_finite, class_offsets, prepared
 from ._sklearn import Interval, StrOptions
 from ._targets import Targets
+from ._threads import thread_pool
 from ._types import Array
 from ._validation import checked_weights, targets_of_batch, validated_bags
-from .training.threads import thread_pool
 
 if TYPE_CHECKING:
     from .training.documents import Documents

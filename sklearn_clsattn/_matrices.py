@@ -12,12 +12,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from ._types import Array
+from ._types import Array, Numbers
 
 _BITS_PER_NAT = 1.0 / np.log(2.0)
 _FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 _FEW_VALUES = 8  # with more columns than this many times the values, only those in use are numbered
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
+_FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
+_FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
+_TOTALS_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
 _EMPTY = sp.csr_array((0, 0))
 
 
@@ -176,3 +179,62 @@ def log_damp(
     np.log1p(logs, out=logs)
     logs *= _BITS_PER_NAT
     return np.multiply(scale, logs, out=out, casting="same_kind")
+
+
+def sums_by_class(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array) -> Array:
+    """Return the weighted sums of a CSR matrix by class, (n_classes, n_columns), in float64.
+
+    `by_class` are class codes, (n_rows,), or shares, (n_rows, n_classes).
+    """
+    n_rows, n_columns = X.shape
+    # 1) of shares: a product of sparse matrices
+    if by_class.ndim == 2:
+        weighted_shares = sp.csr_array(by_class * weights[:, None])
+        sums_of_shares = (weighted_shares.T @ X).toarray()
+        return np.ascontiguousarray(sums_of_shares)
+    # 2) of codes of few classes: a product with a column of weights for each class
+    n_entries = max(_TOTALS_ENTRIES, n_classes * n_columns)
+    blocks = row_blocks(X, n_entries)
+    if n_classes <= _FEW_CLASSES:
+        one_hot = np.zeros((n_rows, n_classes))
+        one_hot[np.arange(n_rows), by_class] = weights
+        sums = np.zeros((n_columns, n_classes))
+        for rows, part in blocks:
+            sums += part.T @ one_hot[rows]
+        return np.ascontiguousarray(sums.T)
+    # 3) of many classes, entry by entry: a product would cost n_classes additions for each
+    totals = np.zeros(n_classes * n_columns)
+    for rows, part in blocks:
+        lengths = np.diff(part.indptr)
+        first_cells = by_class[rows].astype(np.intp) * n_columns
+        cells = np.repeat(first_cells, lengths)
+        cells += part.indices
+        amounts = np.repeat(weights[rows], lengths)
+        amounts *= part.data
+        totals += np.bincount(cells, amounts, len(totals))
+    return totals.reshape(n_classes, n_columns)
+
+
+def drop_empty_columns(X: Any, others: Numbers | None = None) -> tuple[Any, Numbers]:
+    """Return a CSR matrix without its empty columns, and the columns kept, at least one.
+
+    Some `others` are kept, too.
+    """
+    columns = _used_columns(X)
+    if others is not None:
+        columns = np.union1d(columns, others)
+    new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
+    new_numbers[columns] = np.arange(len(columns))
+    indices = new_numbers[X.indices]
+    kept = csr_of(X.data, indices, X.indptr, len(columns))
+    return kept, columns
+
+
+def _used_columns(X: Any) -> Numbers:
+    """Return the columns of a CSR matrix that have entries, (n_used,), ascending; at least one."""
+    if not X.nnz:
+        return np.arange(min(1, X.shape[1]))
+    if _FEW_ENTRIES * X.nnz < X.shape[1]:  # a sort takes less time than a pass over all columns
+        return np.unique(X.indices).astype(np.intp)
+    n_entries = np.bincount(X.indices)
+    return np.flatnonzero(n_entries)

@@ -85,7 +85,7 @@ class Targets:
         """Whether outputs are those of classes of which a document has one."""
         return self.n_outputs > 1 and not self.multilabel
 
-    def among(self, classes: NDArray[Any]) -> Targets:
+    def recoded(self, classes: NDArray[Any]) -> Targets:
         """Return the targets among more classes, (n_more,), sorted; several labels stay."""
         if self.multilabel or np.array_equal(classes, self.classes):
             return self

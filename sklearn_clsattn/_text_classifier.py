@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,7 +17,6 @@ from ._base import add_class_weight
 from ._callbacks import CallbackSupportMixin, fit_task, fit_task_with_part
 from ._classifier import ClsAttentionClassifier
 from ._pickling import SavedMixin
-from ._sklearn import Interval, StrOptions
 from ._types import Array
 from ._writing import written_whole
 from .text._class_words import TrustedWords
@@ -27,6 +25,19 @@ from .text._stop_words import StopWord
 from .text._teacher import learn_from_teachers
 from .text._tokens import checked_texts
 from .text._word_vectors import WordVectors
+
+_OF_VECTORIZER = (
+    "ngram_range",
+    "min_df",
+    "characters",
+    "tokenizer",
+    "lowercase",
+    "stop_words",
+    "trusted_words",
+    "context",
+    "word_vectors",
+)
+_OF_CLASSIFIER = "C", "attention_C", "class_weight", "max_iter", "tol", "verbose", "device"
 
 
 class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -120,23 +131,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
     array(['upset', 'content'], dtype=object)
     """
 
-    _parameter_constraints: dict[str, list[Any] | str] = {
-        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "ngram_range": ContextVectorizer._parameter_constraints["ngram_range"],
-        "min_df": ContextVectorizer._parameter_constraints["min_df"],
-        "characters": ContextVectorizer._parameter_constraints["characters"],
-        "tokenizer": [callable, None],
-        "lowercase": ["boolean"],
-        "stop_words": ContextVectorizer._parameter_constraints["stop_words"],
-        "trusted_words": ContextVectorizer._parameter_constraints["trusted_words"],
-        "context": ["boolean"],
-        "word_vectors": [WordVectors, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "verbose": ["verbose"],
-        "device": "no_validation",  # may be a torch.device; resolve_device checks it
+    _parameter_constraints: dict[str, Any] = {
+        **{name: ContextVectorizer._parameter_constraints[name] for name in _OF_VECTORIZER},
+        **{name: ClsAttentionClassifier._parameter_constraints[name] for name in _OF_CLASSIFIER},
     }
 
     vectorizer_: ContextVectorizer
@@ -544,29 +541,11 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
 
     def _new_vectorizer(self) -> ContextVectorizer:
         """Return the vectorizer, not fitted."""
-        return ContextVectorizer(
-            ngram_range=self.ngram_range,
-            min_df=self.min_df,
-            characters=self.characters,
-            tokenizer=self.tokenizer,
-            lowercase=self.lowercase,
-            stop_words=self.stop_words,
-            trusted_words=self.trusted_words,
-            context=self.context,
-            word_vectors=self.word_vectors,
-        )
+        return ContextVectorizer(**{name: getattr(self, name) for name in _OF_VECTORIZER})
 
     def _new_classifier(self) -> ClsAttentionClassifier:
         """Return the classifier, not fitted."""
-        return ClsAttentionClassifier(
-            C=self.C,
-            attention_C=self.attention_C,
-            class_weight=self.class_weight,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            verbose=self.verbose,
-            device=self.device,
-        )
+        return ClsAttentionClassifier(**{name: getattr(self, name) for name in _OF_CLASSIFIER})
 
     def _predict_by(self, method: str, X: Iterable[str]) -> Any:
         """Return the result of a method of the classifier for the bags of texts."""

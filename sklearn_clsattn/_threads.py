@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from .._sklearn import _openmp_effective_n_threads
+from ._sklearn import _openmp_effective_n_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -191,42 +191,61 @@ def targets_of_batch(
     `multilabel`. Columns of a data frame are matched by name.
     """
     is_table = not isinstance(y, Targets) and has_columns(y)
-    # 1) all classes: of several labels and their tables, in the order of the columns
-    named: Any = earlier
-    if classes is not None:
-        named = np.asarray(sorted(classes) if isinstance(classes, set | frozenset) else classes)
-    if named is None and not is_table:
-        raise ValueError(
-            "The first call to partial_fit needs all labels that occur in any batch: pass them as "
-            "classes=[...]."
-        )
+    named = _named_classes(classes, earlier)
+    if not is_table:
+        if named is None:
+            raise ValueError(
+                "The first call to partial_fit needs all labels that occur in any batch: pass them "
+                "as classes=[...]."
+            )
+        return _single_labels_of_batch(y, np.unique(named))
+    targets = targets_of_columns(y, named)
+    if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
+        targets = as_probabilities(targets)
+    every_class = targets.classes if named is None else named
+    if targets.multilabel:
+        return _several_labels_of_batch(targets, every_class, earlier)
+    return _probabilities_of_batch(targets, y, every_class)
+
+
+def _named_classes(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return the classes of a call, by default those of earlier ones, which they must equal."""
+    if classes is None:
+        return earlier
+    named = np.asarray(sorted(classes) if isinstance(classes, set | frozenset) else classes)
     if earlier is not None and set(named.tolist()) != set(earlier.tolist()):
         raise ValueError(
             f"Expected the classes of the first call, {earlier.tolist()}, got {named.tolist()}."
         )
-    # 2) one label
-    if not is_table:
-        all_classes = np.unique(named)
-        check_two_classes(all_classes, np.ones(len(all_classes)))
-        targets = y if isinstance(y, Targets) else targets_of_labels(y)
-        _positions(targets.classes, all_classes)
-        return targets.among(all_classes)
-    # 3) several columns
-    targets = targets_of_columns(y, named)
-    if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
-        targets = as_probabilities(targets)
-    all_classes = targets.classes if named is None else named
-    if not targets.multilabel:
-        _positions(targets.classes, all_classes)
-        if not hasattr(y, "columns") and not np.array_equal(all_classes, np.unique(all_classes)):
-            raise ValueError(
-                "Columns without names are those of classes in ascending order, got "
-                f"{all_classes.tolist()}: pass a data frame, whose columns are matched by name."
-            )
-        return targets.among(np.unique(all_classes))
-    all_classes = all_classes if earlier is None else earlier
-    order = _positions(all_classes, targets.classes)
-    return Targets(all_classes, targets.values[:, order], multilabel=True)
+    return named
+
+
+def _single_labels_of_batch(y: Any, every_class: NDArray[Any]) -> Targets:
+    """Return the targets of documents with one label each, among all classes, sorted."""
+    check_two_classes(every_class, np.ones(len(every_class)))
+    targets = y if isinstance(y, Targets) else targets_of_labels(y)
+    _positions(targets.classes, every_class)
+    return targets.recoded(every_class)
+
+
+def _probabilities_of_batch(targets: Targets, y: Any, every_class: NDArray[Any]) -> Targets:
+    """Return probabilities among all classes, sorted."""
+    _positions(targets.classes, every_class)
+    if not hasattr(y, "columns") and not np.array_equal(every_class, np.unique(every_class)):
+        raise ValueError(
+            "Columns without names are those of classes in ascending order, got "
+            f"{every_class.tolist()}: pass a data frame, whose columns are matched by name."
+        )
+    return targets.recoded(np.unique(every_class))
+
+
+def _several_labels_of_batch(
+    targets: Targets, every_class: NDArray[Any], earlier: NDArray[Any] | None
+) -> Targets:
+    """Return several labels in the order of the first batch's columns."""
+    every_class = every_class if earlier is None else earlier
+    order = _positions(every_class, targets.classes)
+    return Targets(every_class, targets.values[:, order], multilabel=True)
 
 
 def _positions(labels: NDArray[Any], classes: Any) -> Numbers:

@@ -26,6 +26,7 @@ from ._bags import Bags
 from ._callbacks import fit_task
 from ._classifier import ClsAttentionClassifier, checked_vectors
 from ._targets import Targets
+from ._threads import thread_pool
 from ._types import Array, Numbers
 from ._validation import as_probabilities, checked_part
 from .training.documents import Documents
@@ -35,7 +36,6 @@ from .training.leave_one_out import Evidence, left_out
 from .training.loss import AttentionLoss
 from .training.products import torch_dtype
 from .training.statistics import CorpusStatistics, Scaling
-from .training.threads import thread_pool
 
 __all__ = ["DaskClsAttentionClassifier"]
 
@@ -646,7 +646,7 @@ def _with_probabilities(documents: Documents) -> Documents:
 
 def _with_classes(documents: Documents, classes: NDArray[Any]) -> Documents:
     """Return documents whose targets are among all classes."""
-    return replace(documents, targets=documents.targets.among(classes))
+    return replace(documents, targets=documents.targets.recoded(classes))
 
 
 def _with_length(column: Any) -> Any:

@@ -168,6 +168,26 @@ def test_explain(counterfactual, target, run, model):
     assert Path("page").read_bytes().decode() == answer(TEST["text"][:3].tolist()).to_html()
 
 
+def test_colours_reach_a_terminal(run, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
+    code, out, _ = run("explain model --say", TEXTS[0])
+    assert code == 0
+    assert "\x1b[" in out
+    assert "\ufffd" not in out
+
+
+@pytest.mark.parametrize("name", ["A.CSV", "A.TSV", "A.Jsonl"])
+def test_a_format_is_known_by_its_name_in_any_case(name, folder):
+    texts = pd.DataFrame({"text": ["a good film", "bad"], "label": ["good", "bad"]})
+    if name == "A.Jsonl":
+        texts.to_json(name, orient="records", lines=True)
+    else:
+        texts.to_csv(name, index=False, sep="\t" if name == "A.TSV" else ",")
+    assert commands.read_table(Path(name)).to_dict() == texts.to_dict()
+
+
 def test_several_labels(run):
     labels = pd.get_dummies(TRAIN["label"])[["billing", "returns"]].astype(int)
     several = TextClassifier(C=1.0).fit(TRAIN["text"], labels)

@@ -418,7 +418,7 @@ TWO = ["a", "b"]
 def test_errors_say_what_to_do():
     for parameters, arguments, message in [
         ({}, ([b"a", "b"], [0, 1]), "position 0 is b'a', of type bytes"),
-        ({}, (TWO, None), "pass y, or context=False"),
+        ({}, (TWO, None), "y is None: expected labels"),
         ({}, (TWO, [0]), "inconsistent"),
         ({}, (TWO, [0, 1], [0.0, 0.0]), "non-zero|no documents"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), "egative"),

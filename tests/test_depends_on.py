@@ -55,6 +55,11 @@ def test_several_labels():
     assert 0 < found["mean_change"].iloc[0] <= found["largest_change"].iloc[0] <= 1
 
 
+def test_a_word_is_no_list():
+    with pytest.raises(ValueError, match=r"pass \['not'\]"):
+        depends_on(LINEAR, ASKED, "not")
+
+
 @pytest.mark.parametrize("word", ["New York", "", "?!", re.compile("a*")])
 def test_what_is_refused(word):
     with pytest.raises(ValueError, match=r"single words|no character"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from sklearn_clsattn.training.lbfgs import minimize_lbfgs
+from sklearn_clsattn.training.lbfgs import Iterate, minimize_lbfgs
 
 
 def minimized(function, start, tol, max_iter=500, **how):
@@ -23,7 +23,8 @@ def minimized(function, start, tol, max_iter=500, **how):
         values.append(iterate.value)
         return tol is not None and float(iterate.gradient.abs().max()) <= tol
 
-    result = minimize_lbfgs(function, start, is_converged=is_converged, max_iter=max_iter, **how)
+    first = Iterate(start, *function(start))
+    result = minimize_lbfgs(function, first, is_converged=is_converged, max_iter=max_iter, **how)
     assert torch.equal(start, kept)
     assert len(values) == result.n_iter + 1
     assert all(after < before for before, after in pairwise(values))

@@ -242,6 +242,7 @@ def test_what_cannot_be_learned_is_refused(texts, teacher):
         ({"teacher": np.ones((N_MORE, 3)) / 3}, "a column for each of"),
         ({"teacher": np.ones((N_MORE, 2))}, "rows that add up to 1"),
         ({"teacher": of_others}, r"which do not include the labels"),
+        ({"teacher": ["UPSET"] * N_MORE}, r"The teacher says \['UPSET'\]: expected labels of y"),
         ({"teacher": np.linspace(0.1, 0.9, N_MORE)}, "Unknown label type"),
         ({"teacher": [table_with_a_gap(7)]}, "row 7 has a sum of nan"),
         ({"y": [[0, 1]] * N_LABELLED}, "With a teacher, expected one label per text"),

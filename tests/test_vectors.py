@@ -197,6 +197,7 @@ def test_files_and_mappings(tmp_path):
 
 def test_what_is_wrong_is_said(tmp_path):
     refused("got one text", WordVectors().fit, "one text")
+    refused("got one text", WordVectors.from_mapping({"good": [1.0, 0.0]}).of, "good")
     refused("Only 0 words", WordVectors().fit, ["a b", "c"])
     refused("Only 1 words", WordVectors(min_df=2).fit, ["a b", "a c"])
     refused("got list", WordVectors.from_mapping, [1], error=TypeError)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
-from sklearn_clsattn._bags import class_totals
 from sklearn_clsattn._importance import posterior_difference
+from sklearn_clsattn._matrices import sums_by_class
 
 N_BINS = 20
 MIN_COUNT = 10
@@ -111,4 +111,4 @@ def token_posterior_difference(X: Any, codes: NDArray[np.int64], n_classes: int 
     """Return the difference of posteriors per occurrence, with classes of equal total weight."""
     sizes = np.bincount(codes, minlength=n_classes)
     weights = (len(codes) / (n_classes * np.maximum(sizes, 1)))[codes]
-    return posterior_difference(class_totals(X, codes, n_classes, weights))
+    return posterior_difference(sums_by_class(X, codes, n_classes, weights))

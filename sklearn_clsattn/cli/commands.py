@@ -107,7 +107,7 @@ def run_explain(arguments: Namespace) -> None:
     else:
         answer = explain(model, texts, target=target)
     if arguments.output is None:
-        print(visible(answer.to_text(), keep_lines=True))
+        print(answer.to_text())
     else:
         _write(arguments.output, answer.to_html())
 
@@ -139,13 +139,14 @@ def read_table(path: Path, sep: str | None = None, encoding: str = "utf-8") -> p
     extension of a compression.
     """
     # 1) formats whose cells have types
-    if ".parquet" in path.suffixes:
+    suffixes = path.name.lower().split(".")
+    if "parquet" in suffixes:
         return pd.read_parquet(path)
-    if ".jsonl" in path.suffixes:
+    if "jsonl" in suffixes:
         return pd.read_json(path, lines=True, dtype=False, convert_axes=False, encoding=encoding)
     # 2) delimited text
     quoting: Any = csv.QUOTE_MINIMAL
-    if ".tsv" in path.suffixes and sep is None:
+    if "tsv" in suffixes and sep is None:
         sep = "\t"
         quoting = csv.QUOTE_NONE
     with warnings.catch_warnings():

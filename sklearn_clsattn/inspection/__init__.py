@@ -1,4 +1,7 @@
-"""Explanations of fitted models, as data, as text and as HTML."""
+"""Explanations of fitted models, as data, as text and as HTML.
+
+A file with an underscore has the public function of its name; all others are private.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -56,6 +56,8 @@ def depends_on(
     0.0
     """
     every_text = list(checked_texts(texts))
+    if isinstance(words, str):
+        raise ValueError(f"Expected a list of words, got one: pass [{words!r}].")
     sought = list(words)
     patterns = [_pattern(word) for word in sought]
     # 1) the texts that have each word, and without it

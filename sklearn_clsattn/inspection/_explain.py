@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._text_classifier import TextClassifier
+from ..text._context_vectorizer import ContextVectorizer
 from ..text._teacher_answers import classes_of, to_numpy
 from ..text._tokens import only_column
 from .attention_sum import AttentionSum
@@ -113,7 +113,7 @@ def explain(
         label, classes, true = with_and_without(classes, target, true)
         target = classes[1]
     # 2) How the estimator decides, and what it predicts.
-    if isinstance(estimator, TextClassifier):
+    if isinstance(next(iter(inside.members[0].steps), None), ContextVectorizer):
         documents = only_column(documents)
     if not hasattr(documents, "__len__"):
         documents = list(documents)

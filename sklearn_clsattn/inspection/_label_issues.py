@@ -145,6 +145,8 @@ def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) ->
 
 def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array:
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
+    import torch
+
     from ..training.regularization_path import AttentionPath
 
     # 1) The documents and the objective, as in the fit.
@@ -161,8 +163,8 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     importance = documents.statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
-            "X and y are not the training data, whose token importances differ: pass exactly the "
-            "documents, labels and weights that the model was fitted on, without a teacher"
+            "The model's token importances are not those of X and y: pass exactly the documents, "
+            "labels and weights that it was fitted on; after a teacher, labels cannot be judged."
         )
     path = AttentionPath(
         documents,
@@ -190,17 +192,11 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
         offsets = class_offsets(classifier.class_weight, targets.classes, class_sizes)
     outputs = means + model.intercept - offsets
     # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
-    n_outputs = values.shape[1]
-    if targets.multilabel:
-        probabilities = expit(outputs)
-    else:
-        if n_outputs == 1:  # the first of two classes has 0
-            outputs = np.pad(outputs, ((0, 0), (1, 0)))
-        probabilities = softmax(outputs, axis=1)
-    weights = documents.weights[:, None]
-    residuals = (probabilities - targets.shares())[:, -n_outputs:]
-    weighted_variances = probabilities * (1 - probabilities) * weights
-    curvature = weighted_variances[:, -n_outputs:]
+    output_loss = objective.loss.output_loss
+    fitted = torch.from_numpy(outputs)
+    gradient = output_loss(fitted)[1].numpy()
+    probabilities = output_loss.probabilities(fitted).numpy()
+    curvature = probabilities * (1 - probabilities) * documents.weights[:, None]
     # 4) The Newton step without each document.
     value_scales = objective.value_scales.cpu().numpy().astype(np.float64)
     penalties = [objective.total_weight * block.penalty for block in objective.blocks[:3]]
@@ -210,8 +206,9 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     leverages = _leverages(
         attention, cls_attention, means, values, value_scales, curvature, penalties
     )
-    outputs[:, -n_outputs:] += residuals * weights * leverages + offsets
-    return outputs
+    outputs += gradient * leverages + offsets
+    is_of_two = outputs.shape[1] < targets.n_classes
+    return np.pad(outputs, ((0, 0), (1, 0))) if is_of_two else outputs  # the first has 0
 
 
 def _leverages(

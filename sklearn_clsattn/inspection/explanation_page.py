@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from .pages import render
 from .token_positions import Passage, strongest_passages
-from .view import View, views
+from .view import MAX_UNFOLDED, View, views
 
-MAX_UNFOLDED = 20  # more documents than this are folded to a line each
 _MAX_IN_FULL = 100  # more documents have no details
 _TOKENS_OF_MANY = 4_000  # listed of all of these together
 _LARGEST_PAGE = 1_000_000  # characters of the texts that a page has as a whole

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
 
-from .explanation_page import MAX_UNFOLDED
 from .formatting import (
     aligned,
     count_column,
@@ -23,7 +22,7 @@ from .formatting import (
     visible,
 )
 from .token_positions import Segment, strongest_passages
-from .view import Token, View, views
+from .view import MAX_UNFOLDED, Token, View, views
 
 _NARROWEST = 40  # columns of text
 _NO_BARS = 60  # narrower tables have no bars

@@ -26,6 +26,7 @@ from .shown_classes import class_pairs, difference
 from .token_positions import Segment, cut
 
 N_SHADES = 5
+MAX_UNFOLDED = 20  # more documents than this are folded to a line each
 MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
 _MAX_REASONS = 3  # tokens of each side in a sentence

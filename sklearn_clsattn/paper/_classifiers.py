@@ -84,41 +84,15 @@ class OneStepClassifier(PaperClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha of each token in the training data, the importance in the paper. One
-        row per class for more than two classes; for two, positive values support ``classes_[1]``.
-    attention_scores_ : ndarray of shape (n_tokens,)
-        Attention scores E.p. A token's attention is proportional to its count times the exponential
-        of its score.
-    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values E.v: what a token adds to the decision per unit of attention.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted mean of the values; 0 without intercepts.
-    cls_score_, cls_weight_ : float
-        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
-        value is 0. If it does not attend to itself, these are -inf and 0.
-    cls_embedding_ : ndarray of shape (d,)
-        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
-    output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        The output vector v; one row per class for more than two classes.
-    token_embeddings_ : ndarray of shape (n_tokens, d)
-        The embeddings E after training. Without a dimension, those of least norm that have these
-        scores and values for orthonormal p and v, computed on demand.
-    selected_tokens_ : ndarray of shape (n_selected,)
-        Columns that have the highest attention score in some training document (including ties
-        within 1e-6), most often selected first.
-    selection_counts_ : ndarray of shape (n_selected,)
-        Number of training documents in which each of them is selected.
-    n_iter_ : int
-        Number of iterations, as `max_iter` counts them, at least 1.
-    loss_curve_ : ndarray of shape (n_iterations + 1,)
-        Training loss, in nats per document, at the start and after each iteration.
-    n_features_in_ : int
-        Number of tokens.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the tokens, if X had string names.
+    classes_, token_importance_, attention_scores_, token_values_, intercept_ : ndarray
+        As in `ClsAttentionClassifier`.
+    cls_score_, cls_weight_, cls_embedding_, output_vector_, token_embeddings_ : float or ndarray
+        Likewise. If ``<cls>`` does not attend to itself, its score is -inf and its weight 0.
+    selected_tokens_, selection_counts_, n_features_in_, feature_names_in_ : ndarray or int
+        Likewise.
+    n_iter_, loss_curve_ : int and ndarray of shape (n_iterations + 1,)
+        Number of iterations, as `max_iter` counts them, and the training loss, in nats per
+        document, at the start and after each.
     step_size_ : float
         The step size eta_0 used.
     direction_error_ : float
@@ -241,41 +215,15 @@ class EmbeddingClassifier(PaperClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha of each token in the training data, the importance in the paper. One
-        row per class for more than two classes; for two, positive values support ``classes_[1]``.
-    attention_scores_ : ndarray of shape (n_tokens,)
-        Attention scores E.p. A token's attention is proportional to its count times the exponential
-        of its score.
-    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values E.v: what a token adds to the decision per unit of attention.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted mean of the values; 0 without intercepts.
-    cls_score_, cls_weight_ : float
-        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
-        value is 0. If it does not attend to itself, these are -inf and 0.
-    cls_embedding_ : ndarray of shape (d,)
-        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
-    output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        The output vector v; one row per class for more than two classes.
-    token_embeddings_ : ndarray of shape (n_tokens, d)
-        The embeddings E after training. Without a dimension, those of least norm that have these
-        scores and values for orthonormal p and v, computed on demand.
-    selected_tokens_ : ndarray of shape (n_selected,)
-        Columns that have the highest attention score in some training document (including ties
-        within 1e-6), most often selected first.
-    selection_counts_ : ndarray of shape (n_selected,)
-        Number of training documents in which each of them is selected.
-    n_iter_ : int
-        Number of iterations, as `max_iter` counts them, at least 1.
-    loss_curve_ : ndarray of shape (n_iterations + 1,)
-        Training loss, in nats per document, at the start and after each iteration.
-    n_features_in_ : int
-        Number of tokens.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the tokens, if X had string names.
+    classes_, token_importance_, attention_scores_, token_values_, intercept_ : ndarray
+        As in `ClsAttentionClassifier`.
+    cls_score_, cls_weight_, cls_embedding_, output_vector_, token_embeddings_ : float or ndarray
+        Likewise. If ``<cls>`` does not attend to itself, its score is -inf and its weight 0.
+    selected_tokens_, selection_counts_, n_features_in_, feature_names_in_ : ndarray or int
+        Likewise.
+    n_iter_, loss_curve_ : int and ndarray of shape (n_iterations + 1,)
+        Number of iterations, as `max_iter` counts them, and the training loss, in nats per
+        document, at the start and after each.
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the held-out documents, in nats. Only with early stopping.
 
@@ -397,41 +345,15 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha of each token in the training data, the importance in the paper. One
-        row per class for more than two classes; for two, positive values support ``classes_[1]``.
-    attention_scores_ : ndarray of shape (n_tokens,)
-        Attention scores E.p. A token's attention is proportional to its count times the exponential
-        of its score.
-    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values E.v: what a token adds to the decision per unit of attention.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted mean of the values; 0 without intercepts.
-    cls_score_, cls_weight_ : float
-        Attention score of ``<cls>``, and its weight, which acts as its count in each document. Its
-        value is 0. If it does not attend to itself, these are -inf and 0.
-    cls_embedding_ : ndarray of shape (d,)
-        The embedding p. Without a dimension, d is 2 for two classes and 1 + K for K > 2.
-    output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        The output vector v; one row per class for more than two classes.
-    token_embeddings_ : ndarray of shape (n_tokens, d)
-        The embeddings E after training. Without a dimension, those of least norm that have these
-        scores and values for orthonormal p and v, computed on demand.
-    selected_tokens_ : ndarray of shape (n_selected,)
-        Columns that have the highest attention score in some training document (including ties
-        within 1e-6), most often selected first.
-    selection_counts_ : ndarray of shape (n_selected,)
-        Number of training documents in which each of them is selected.
-    n_iter_ : int
-        Number of iterations, as `max_iter` counts them, at least 1.
-    loss_curve_ : ndarray of shape (n_iterations + 1,)
-        Training loss, in nats per document, at the start and after each iteration.
-    n_features_in_ : int
-        Number of tokens.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the tokens, if X had string names.
+    classes_, token_importance_, attention_scores_, token_values_, intercept_ : ndarray
+        As in `ClsAttentionClassifier`.
+    cls_score_, cls_weight_, cls_embedding_, output_vector_, token_embeddings_ : float or ndarray
+        Likewise. If ``<cls>`` does not attend to itself, its score is -inf and its weight 0.
+    selected_tokens_, selection_counts_, n_features_in_, feature_names_in_ : ndarray or int
+        Likewise.
+    n_iter_, loss_curve_ : int and ndarray of shape (n_iterations + 1,)
+        Number of iterations, as `max_iter` counts them, and the training loss, in nats per
+        document, at the start and after each.
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the held-out documents, in nats. Only with early stopping.
 

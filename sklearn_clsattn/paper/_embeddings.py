@@ -24,7 +24,7 @@ from ..training.products import to_array
 from ..training.result import FitResult
 from ._one_step_embeddings import default_step_size
 from ._random_start import draw_embeddings, take_one_step
-from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
+from ._trainer import FitOptions, split_documents, train
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
 # sqrt(2 d / pi) and sqrt(d) at d = 2048.
@@ -51,7 +51,7 @@ class TokenModel(torch.nn.Module):
         self.dtype = dtype
         self.device = last_row.device
 
-    def make_batch(self, documents: LabelledDocuments) -> AttentionLoss:
+    def make_batch(self, documents: Documents) -> AttentionLoss:
         """Return the sum of the losses of documents."""
         return AttentionLoss(
             documents.bags,
@@ -62,7 +62,7 @@ class TokenModel(torch.nn.Module):
             cls_weight=self.cls_weight,
         )
 
-    def evaluation_batches(self, documents: LabelledDocuments) -> list[AttentionLoss]:
+    def evaluation_batches(self, documents: Documents) -> list[AttentionLoss]:
         """Return the documents as one batch."""
         return [self.make_batch(documents)]
 
@@ -157,7 +157,7 @@ def fit_embeddings(documents: Documents, classifier: Any, options: FitOptions) -
     cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
     model = _start(trained_on, classifier, cls_weight, options)
     optimizer = _optimizer(model, classifier)
-    return train(model, optimizer, labelled(trained_on), held_out, classifier, options)
+    return train(model, optimizer, trained_on, held_out, classifier, options)
 
 
 def _start(

@@ -27,7 +27,7 @@ from ..training.output_loss import target_array
 from ..training.products import to_array
 from ._fitted_network import FittedNetwork
 from ._random_start import draw_embeddings
-from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
+from ._trainer import FitOptions, split_documents, train
 
 if TYPE_CHECKING:
     from ..training.documents import Documents
@@ -179,7 +179,7 @@ class AttentionNetwork(torch.nn.Module):
         """Return W_2' p, (d,), or p: its product with a token's embedding is its score."""
         return self.p @ self.layers["second_key_query"] if self.n_layers == 2 else self.p
 
-    def make_batch(self, documents: LabelledDocuments) -> NetworkBatch:
+    def make_batch(self, documents: Documents) -> NetworkBatch:
         """Return documents as the network reads them, with their targets and weights."""
         device = self.E.device
         padded = pad_documents(documents.bags.units, self.E.dtype, device)
@@ -189,13 +189,13 @@ class AttentionNetwork(torch.nn.Module):
             padded, torch.from_numpy(targets).to(device), torch.from_numpy(weights).to(device)
         )
 
-    def evaluation_batches(self, documents: LabelledDocuments) -> Iterator[NetworkBatch]:
+    def evaluation_batches(self, documents: Documents) -> Iterator[NetworkBatch]:
         """Yield documents of positive weight, those of similar length together."""
         present = np.flatnonzero(documents.weights)
         lengths = np.diff(documents.bags.units.indptr)[present]
         rows = present[np.argsort(lengths, kind="stable")]
         for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
-            yield self.make_batch(documents[rows[first : first + _DOCUMENTS_AT_ONCE]])
+            yield self.make_batch(documents.rows(rows[first : first + _DOCUMENTS_AT_ONCE]))
 
     def backward(self, batch: NetworkBatch, weight: float) -> float:
         """Set the gradients of the loss, divided by a weight; return this loss."""
@@ -262,4 +262,4 @@ def fit_network(documents: Documents, classifier: Any, options: FitOptions) -> F
         generator=torch.Generator().manual_seed(options.seed + 1),  # other numbers than E's
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
-    return train(network, optimizer, labelled(trained_on), held_out, classifier, options)
+    return train(network, optimizer, trained_on, held_out, classifier, options)

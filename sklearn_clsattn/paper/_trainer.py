@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from .._bags import Bags
-from .._targets import Targets
 from .._types import Array, Numbers
 from ..training.products import torch_dtype
 from ..training.result import FitResult, OnIteration
@@ -52,34 +50,16 @@ class FitOptions:
         return torch_dtype(self.dtype)
 
 
-@dataclass(frozen=True)
-class LabelledDocuments:
-    """Documents without statistics: their bags, targets and weights."""
-
-    bags: Bags
-    targets: Targets
-    weights: Array
-
-    def __getitem__(self, rows: Numbers) -> LabelledDocuments:
-        """Return some of the documents."""
-        return LabelledDocuments(self.bags[rows], self.targets[rows], self.weights[rows])
-
-    @property
-    def total_weight(self) -> float:
-        """The sum of the documents' weights."""
-        return float(torch.from_numpy(self.weights).sum())
-
-
 class Trainable(Protocol):
     """A PyTorch module that can be trained. A batch is documents in the form that it reads."""
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """Return all parameters; those that require a gradient are trained."""
 
-    def make_batch(self, documents: LabelledDocuments) -> Any:
+    def make_batch(self, documents: Documents) -> Any:
         """Return the documents of one step as a batch."""
 
-    def evaluation_batches(self, documents: LabelledDocuments) -> Iterable[Any]:
+    def evaluation_batches(self, documents: Documents) -> Iterable[Any]:
         """Return documents whose loss is to be computed, without a gradient, as batches."""
 
     def backward(self, batch: Any, weight: float) -> float:
@@ -95,8 +75,8 @@ class Trainable(Protocol):
 def train(
     module: Trainable,
     optimizer: torch.optim.Optimizer,
-    documents: LabelledDocuments,
-    held_out: LabelledDocuments | None,
+    documents: Documents,
+    held_out: Documents | None,
     classifier: Any,
     options: FitOptions,
 ) -> FitResult:
@@ -160,7 +140,7 @@ def train(
 def _training_losses(
     module: Trainable,
     optimizer: torch.optim.Optimizer,
-    documents: LabelledDocuments,
+    documents: Documents,
     batch_size: int | None,
     seed: int,
 ) -> Iterator[float]:
@@ -171,11 +151,11 @@ def _training_losses(
 
 
 def _losses_of_steps(
-    module: Trainable, optimizer: torch.optim.Optimizer, documents: LabelledDocuments
+    module: Trainable, optimizer: torch.optim.Optimizer, documents: Documents
 ) -> Iterator[float]:
     """Yield the loss at the start and after each step on all documents."""
     batch = module.make_batch(documents)
-    weight = documents.total_weight
+    weight = float(documents.weights.sum())
     while True:
         optimizer.zero_grad()
         yield module.backward(batch, weight)
@@ -185,7 +165,7 @@ def _losses_of_steps(
 def _losses_of_epochs(
     module: Trainable,
     optimizer: torch.optim.Optimizer,
-    documents: LabelledDocuments,
+    documents: Documents,
     batch_size: int,
     seed: int,
 ) -> Iterator[float]:
@@ -199,7 +179,7 @@ def _losses_of_epochs(
         total = 0.0
         for first in range(0, len(rows), batch_size):
             in_batch = shuffled[first : first + batch_size]
-            batch = module.make_batch(documents[in_batch])
+            batch = module.make_batch(documents.rows(in_batch))
             optimizer.zero_grad()
             loss = module.backward(batch, mean_weight * len(in_batch))
             optimizer.step()
@@ -207,28 +187,23 @@ def _losses_of_epochs(
         yield total / len(rows)
 
 
-def _mean_loss(module: Trainable, batches: Iterable[Any], documents: LabelledDocuments) -> float:
+def _mean_loss(module: Trainable, batches: Iterable[Any], documents: Documents) -> float:
     """Return the mean loss of documents in batches."""
     total = 0.0
     for batch in batches:
         total += module.sum_of_losses(batch)
-    return total / documents.total_weight
+    return total / float(documents.weights.sum())
 
 
 def split_documents(
     documents: Documents, classifier: Any, seed: int
-) -> tuple[Documents, LabelledDocuments | None]:
+) -> tuple[Documents, Documents | None]:
     """Return the documents to train on, and with early stopping those held out."""
     if not classifier.early_stopping:
         return documents, None
     codes = documents.targets.values
     rows, held_out = _hold_out(codes, documents.weights, classifier.validation_fraction, seed)
-    return documents.rows(rows), labelled(documents)[held_out]
-
-
-def labelled(documents: Documents) -> LabelledDocuments:
-    """Return the documents of a fit without their statistics."""
-    return LabelledDocuments(documents.bags, documents.targets, documents.weights)
+    return documents.rows(rows), documents.rows(held_out)
 
 
 def _hold_out(

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._matrices import index_type
+from .._threads import map_in_threads
 from .._types import Integers
-from ..training.threads import map_in_threads
 from ._alphabet import Alphabet, distinct_runs, padded, ranges
 from ._ngrams import RowsPart, stack_rows
 from ._tokens import Tokens, count_words, look_up

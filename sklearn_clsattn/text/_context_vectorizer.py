@@ -24,9 +24,9 @@ from .._matrices import as_configured, sums_by_entry
 from .._pickling import SavedMixin
 from .._sklearn import Interval, Options, RealNotInt, StrOptions
 from .._targets import Targets
+from .._threads import in_background, map_in_threads, thread_pool
 from .._types import Integers, Numbers
 from .._validation import checked_groups, checked_targets, checked_weights
-from ..training.threads import in_background, map_in_threads, thread_pool
 from ._character_ngrams import CHARACTER_PREFIX, frequent_characters
 from ._class_words import TrustedWords, checked_trusted_words, trusted_tokens
 from ._gate_positions import (
@@ -396,20 +396,38 @@ class ContextVectorizer(  # type: ignore[call-arg]
     ) -> tuple[PlacedTokens, UnitNumbers | None]:
         """Learn features and gates; return the documents' tokens, and their units' numbers."""
         self._check_parameters()
-        # 1) texts with positive weight: others teach nothing
+        # 1) what is given, of which only documents of positive weight teach
         every_text = self._texts(raw_documents)
         check_any_texts(len(every_text), 1)
-        weights = checked_weights(every_text, sample_weight)
-        targets = _checked_targets(every_text, y, weights) if self.context else None
-        given_groups = checked_groups(weights, groups)
+        every_weight = checked_weights(every_text, sample_weight)
+        targets = _checked_targets(every_text, y, every_weight) if self.context else None
+        every_group = checked_groups(every_weight, groups)
         self._stop_words = checked_stop_words(
             self.stop_words or (), self._tokens_of_words, lowercase=self.lowercase
         )
-        trusted_terms = self._checked_trusted_words()
-        texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
-        if given_groups is not None:
-            given_groups = given_groups[weights > 0]
-        weights = weights[weights > 0]
+        is_used = every_weight > 0
+        texts = list(compress(every_text, is_used))
+        weights = every_weight[is_used]
+        given_groups = None if every_group is None else every_group[is_used]
+        # 2) features and gates
+        placed, numbers = self._learn_from(texts, weights, targets, given_groups)
+        # 3) words that become features whether they occur or not
+        self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
+        if self._add_named_words():
+            placed = placed._replace(columns=self._columns(placed.tokens))
+            numbers = self._unit_numbers()
+        if len(texts) < len(every_text):
+            placed = self._read(every_text)
+        return placed, numbers
+
+    def _learn_from(
+        self,
+        texts: list[str],
+        weights: NDArray[np.float64],
+        targets: Targets | None,
+        groups: Numbers | None,
+    ) -> tuple[PlacedTokens, UnitNumbers | None]:
+        """Learn features and gates from texts of positive weight."""
         tokens = self._tokens(texts)
         check_any_texts(len(texts), len(tokens.ids))
         previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
@@ -417,35 +435,30 @@ class ContextVectorizer(  # type: ignore[call-arg]
         if targets is not None:
             import torch  # noqa: F401 - the pool gives it one thread only if it is loaded
         with thread_pool():
-            # 2) features
             placed, counts, spelled_words = self._learn_features(texts, tokens, weights)
-            tokens = placed.tokens
-            # 3) gates; another thread numbers the units of the texts meanwhile
+            # Another thread numbers the units of the texts while gates are learned.
             parts = unit_parts(self)
             numbered = in_background(
-                lambda: _build_unit_numbers(parts, spelled_words, tokens.words)
+                lambda: _build_unit_numbers(parts, spelled_words, placed.tokens.words)
             )
-            self._learn_gates(placed, counts, targets, weights, given_groups)
+            self._learn_gates(placed, counts, targets, weights, groups)
             numbers = numbered()
-            if numbers is not None:
-                remember_units(self, parts, numbers.units)
-            del counts
-        # 4) trusted words, and words with vectors, which become features
-        self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
-        more = list(trusted_terms)
+        if numbers is not None:
+            remember_units(self, parts, numbers.units)
+        return placed, numbers
+
+    def _add_named_words(self) -> bool:
+        """Make columns of trusted words and of words with vectors; return whether there are any."""
+        named = list(self._checked_trusted_words())
         if self.word_vectors_ is not None:
             stop_words = StopWords(self._stop_words)
-            more += [word for word in self.word_vectors_.words_.tolist() if word not in stop_words]
-        if more:
+            named += [word for word in self.word_vectors_.words_.tolist() if word not in stop_words]
+        if named:
             vocabulary = dict(self.vocabulary_)  # of which units and columns are remembered
-            for term in more:
+            for term in named:
                 vocabulary.setdefault(term, len(vocabulary))
             self.vocabulary_: dict[str, int] = vocabulary
-            placed = placed._replace(columns=self._columns(tokens))
-            numbers = self._unit_numbers()
-        if len(texts) < len(every_text):
-            placed = self._read(every_text)
-        return placed, numbers
+        return bool(named)
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters of the wrong type, and ranges that are no pairs."""
@@ -641,7 +654,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         for first_word, last_word in zip(first.tolist(), last.tolist(), strict=True):
             terms.append(" ".join(read[first_word : last_word + 1]))
         spans = normal.in_original(text, tokens.spans)
-        ignored = every_token.among(stop_words)
+        ignored = every_token.only(stop_words)
         return Occurrences(
             terms=np.array(terms, dtype=object),
             starts=spans[first, 0],
@@ -860,7 +873,7 @@ def _occurrence_weights(units: NDArray[Any], gates: NDArray[np.float64]) -> NDAr
 def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> Targets:
     """Return the targets of the texts with positive weight, by which gates are learned."""
     if y is None:
-        raise ValueError("ContextVectorizer learns gates from labels: pass y, or context=False.")
+        raise ValueError("y is None: expected labels, by which gates are learned (context=True).")
     targets = y if isinstance(y, Targets) else checked_targets(y)
     check_consistent_length(texts, targets.values)
     # Of several labels, gates are learned from the rarest one of each document.

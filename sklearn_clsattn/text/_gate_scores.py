@@ -25,12 +25,12 @@ from scipy.optimize import Bounds, minimize
 from .._bags import Bags
 from .._matrices import index_type
 from .._targets import Targets
+from .._threads import in_threads, map_in_threads
 from .._types import Array, Integers, Numbers
 from ..training.duplicates import group_duplicates, joined_groups, near_copies, projections
 from ..training.leave_one_out import log_odds_without_groups
 from ..training.output_loss import OutputLoss, output_loss
 from ..training.statistics import CorpusStatistics, scaling_of
-from ..training.threads import in_threads, map_in_threads
 from ._gate_positions import MAX_SCORE, N_CELLS, PlacedTokens
 
 POSITION_PENALTY = 1.0
@@ -220,24 +220,24 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
     start_scale = _start_scale(evidence)
     start = np.concatenate([np.zeros(n_scores), [start_scale], evidence.intercepts])
-    # Minimised in units in which all curvatures are about 1.
+    # Minimised with steps of a size for which all curvatures are about 1.
     lower = np.full(len(start), -np.inf)
     lower[n_scores] = 0.0  # of alpha
-    units = 1.0 / np.sqrt(_curvature(evidence, start_scale, penalties))
+    step_sizes = 1.0 / np.sqrt(_curvature(evidence, start_scale, penalties))
 
-    def in_units(x: Array) -> tuple[float, Array]:
-        loss, gradient = loss_and_gradient(units * x, evidence, penalties)
-        return loss, units * gradient
+    def of_steps(x: Array) -> tuple[float, Array]:
+        loss, gradient = loss_and_gradient(step_sizes * x, evidence, penalties)
+        return loss, step_sizes * gradient
 
     result = minimize(
-        in_units,
-        start / units,
+        of_steps,
+        start / step_sizes,
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(lower),
         options={"maxiter": _MAX_ITER},
     )
-    return (units * result.x)[:n_scores]
+    return (step_sizes * result.x)[:n_scores]
 
 
 def _start_scale(evidence: GateEvidence) -> float:

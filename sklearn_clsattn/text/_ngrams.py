@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._matrices import index_type, sums_by_entry
+from .._threads import map_in_threads
 from .._types import Integers
-from ..training.threads import map_in_threads
 from ._alphabet import ranges
 from ._tokens import Ids, Tokens, look_up
 

@@ -38,10 +38,10 @@ from .._bags import Bags
 from .._base import sharpened
 from .._preparation import prepared
 from .._targets import Targets
+from .._threads import thread_pool
 from .._types import Array, Numbers
 from .._validation import checked_groups, checked_weights, has_columns, targets_of_labels
 from ..training.fitted_model import log_probabilities
-from ..training.threads import thread_pool
 from ._context_vectorizer import ContextVectorizer, fit_bags
 from ._teacher_answers import answers_of, in_classes, joined, learns_from_labels, listed, needs_fit
 from ._teacher_shares import (
@@ -244,48 +244,74 @@ def learn_from_teachers(
     teachers = Teachers(listed(teacher, len(unlabeled)), texts, labels, groups, unlabeled, log)
     n_answers = np.count_nonzero(~np.isnan(teachers.answers[:, :, 0]), axis=1)
     # 2) the labelled texts as without a teacher, and their folds
+    plain = None
     folds: Folds = []
     if len(texts):
         plain_vectorizer = clone(vectorizer)
-        plain_texts = _fit_plain_texts(plain_vectorizer, teachers, weights, unlabeled)
-        folds = list(_folds(plain_texts))
+        plain = _fit_plain_texts(plain_vectorizer, teachers, weights, unlabeled)
+        folds = list(_folds(plain))
     # 3) how much each teacher is believed
     shares, accuracies = _shares_and_accuracies(vectorizer, classifier, teachers, weights, folds)
-    # 4) the fit with weight 1
     _, answering = pooled(teachers.answers, shares)
     teachers = teachers.with_texts(np.flatnonzero(answering))
+    # 4) the fit with all of them
     every_text = _fit_taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
-    class_sizes = every_text.class_sums()
-    lesson = Lesson(shares, accuracies, n_answers, 1.0, class_sizes, vectorizer, model)
-    if not len(texts):
+    lesson = Lesson(shares, accuracies, n_answers, 1.0, every_text.class_sums(), vectorizer, model)
+    if plain is None:
         return lesson
-    # 5) whether they are believed, and the sharpness, by fewer of their texts
+    # 5) whether that is better than none, by labelled texts held out and some of the taught
     sample = teachers.sample()
-    some_teachers = teachers.with_texts(sample)
-    some_texts = every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])]
+    some = _Sampled(
+        teachers=teachers.with_texts(sample),
+        texts=every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])],
+        n_each=len(teachers.texts) / len(sample),
+    )
     if len(teachers) == 1:
-        alone = _taught_alone(_QuickFit(model), some_texts, some_teachers, folds)
-        lesson = lesson._replace(accuracies=_accuracies(alone, some_texts))
-    judges = list(_judges(plain_texts, folds))
+        alone = _taught_alone(_QuickFit(model), some.texts, some.teachers, folds)
+        lesson = lesson._replace(accuracies=_accuracies(alone, some.texts))
+    judges = list(_judges(plain, folds))
     if not judges:
         return lesson
-    n_each = len(teachers.texts) / len(sample)
-    taught_logs = _taught_logs(_QuickFit(model), some_texts, some_teachers, shares, n_each, judges)
-    sharpness, loss = _sharpness_and_loss(taught_logs, plain_texts, judges)
-    plain_logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain_texts, judges)
-    if loss > _CLEARLY_LESS * _loss(plain_logs, plain_texts, judges):
-        # The search for its C and gamma takes time: this fit is made only if it may be better.
-        plain_model = clone(classifier).fit(plain_texts.bags, labels, weights, groups=groups)
-        plain_logs = _plain_logs(_QuickFit(plain_model), plain_texts, judges)
-        if loss > _loss(plain_logs, plain_texts, judges):
-            return lesson._replace(
-                weights=np.zeros(len(shares)),
-                class_sizes=Targets.from_labels(labels).class_sums(weights),
-                vectorizer=plain_vectorizer,
-                classifier=plain_model,
-            )
-    return lesson._replace(sharpness=sharpness, classifier=sharpened(model, sharpness))
+    taught_logs = _taught_logs(_QuickFit(model), some, shares, judges)
+    sharpness, loss = _sharpness_and_loss(taught_logs, plain, judges)
+    plain_model = _better_without(classifier, model, plain, labels, groups, judges, loss)
+    if plain_model is None:
+        return lesson._replace(sharpness=sharpness, classifier=sharpened(model, sharpness))
+    return lesson._replace(
+        weights=np.zeros(len(shares)),
+        class_sizes=Targets.from_labels(labels).class_sums(weights),
+        vectorizer=plain_vectorizer,
+        classifier=plain_model,
+    )
+
+
+class _Sampled(NamedTuple):
+    """Some of the texts that teachers answer, after the labelled ones; each stands for `n_each`."""
+
+    teachers: Teachers
+    texts: TaughtTexts
+    n_each: float
+
+
+def _better_without(
+    classifier: ClsAttentionClassifier,
+    model: ClsAttentionClassifier,
+    plain: TaughtTexts,
+    labels: NDArray[Any],
+    groups: Numbers | None,
+    judges: Folds,
+    loss: float,
+) -> ClsAttentionClassifier | None:
+    """Return the classifier fitted without teachers if the judges' loss is less than `loss`."""
+    # 1) with the penalties of `model`: a clear answer costs no search for others
+    logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain, judges)
+    if loss <= _CLEARLY_LESS * _loss(logs, plain, judges):
+        return None
+    # 2) with penalties of its own
+    plain_model = clone(classifier).fit(plain.bags, labels, plain.weights, groups=groups)
+    logs = _plain_logs(_QuickFit(plain_model), plain, judges)
+    return plain_model if loss > _loss(logs, plain, judges) else None
 
 
 def _labelled(
@@ -425,18 +451,9 @@ def _plain_logs(quick_fit: _QuickFit, labelled_texts: TaughtTexts, judges: Folds
     return np.vstack(logs)
 
 
-def _taught_logs(
-    quick_fit: _QuickFit,
-    texts: TaughtTexts,
-    teachers: Teachers,
-    shares: Array,
-    n_each: float,
-    judges: Folds,
-) -> Array:
-    """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes).
-
-    A text of the teachers stands for `n_each`.
-    """
+def _taught_logs(quick_fit: _QuickFit, some: _Sampled, shares: Array, judges: Folds) -> Array:
+    """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes)."""
+    teachers, texts, n_each = some
     taught = texts.n_labelled + np.arange(len(teachers.texts))
     logs = []
     for labelled, held_out in judges:

@@ -128,9 +128,13 @@ def _frame(parts: list[Any], names: NDArray[Any]) -> pd.DataFrame:
 def _one_hot(labels: NDArray[np.object_], names: NDArray[Any]) -> pd.DataFrame:
     """Return labels as probabilities of 0 and 1; None and NaN are no answer."""
     is_answer = ~pd.isna(labels)
-    if is_answer.any():
-        check_classification_targets(labels[is_answer].tolist())
-    columns = list(dict.fromkeys([*names.tolist(), *labels[is_answer].tolist()]))
+    said = labels[is_answer].tolist()
+    known = names.tolist()
+    if said:
+        check_classification_targets(said)
+    if said and known and set(known).isdisjoint(said):
+        raise ValueError(f"The teacher says {sorted(set(said))}: expected labels of y, {known}.")
+    columns = list(dict.fromkeys([*known, *said]))
     values = np.full((len(labels), len(columns)), np.nan)
     values[is_answer] = labels[is_answer, None] == np.array(columns, dtype=object)
     return pd.DataFrame(values, columns=columns)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._matrices import index_type
+from .._threads import map_in_threads
 from .._types import Integers
-from ..training.threads import map_in_threads
 from ._alphabet import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 from ._graphemes import ALONE, CLUSTER, KEYCAP, LINK, MARK, STACKER
 
@@ -90,7 +90,7 @@ class Tokens:
         """Return the tokens that are not among some words."""
         return self._where(np.array([word not in words for word in self.words], dtype=bool))
 
-    def among(self, words: Container[str]) -> Tokens:
+    def only(self, words: Container[str]) -> Tokens:
         """Return the tokens that are among some words."""
         return self._where(np.array([word in words for word in self.words], dtype=bool))
 

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._bags import Bags, without_unused_columns
+from .._bags import Bags
+from .._matrices import drop_empty_columns
 from ._character_ngrams import spelling_matrix
 from ._tokens import is_spelled, look_up
 
@@ -138,7 +139,7 @@ class UnitNumbers:
         n_names = len(self.units.names)
         table = self.units.table
         # 1) the units that are in use, of the vocabulary and others
-        left, used = without_unused_columns(left)
+        left, used = drop_empty_columns(left)
         known = used[used < n_names]
         others = used[used >= n_names] - n_names
         other_names = np.array(list(self._others), dtype=object)[others]

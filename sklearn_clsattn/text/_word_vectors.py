@@ -294,7 +294,7 @@ class WordVectors(SavedMixin, BaseEstimator):
             Of length 1; 0 for a word without a vector.
         """
         check_is_fitted(self)
-        places = _places(self, map(self._normalized, words))
+        places = _places(self, map(self._normalized, checked_texts(words)))
         return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
 
     def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:

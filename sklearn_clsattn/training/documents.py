@@ -55,7 +55,7 @@ class Documents:
     def entry_sums(self) -> Array:
         """Return the weighted sums of the entries and of their numbers, (2,)."""
         sum_of_entries = self.bags.totals() @ self.weights
-        n_entries = self.bags.lengths() @ self.weights
+        n_entries = self.bags.estimated_lengths() @ self.weights
         return np.array([sum_of_entries, n_entries])
 
     @property
@@ -142,9 +142,9 @@ class Documents:
         some = Documents(
             self.bags[rows], self.targets[rows], self.weights[rows], self.entry_scale, given
         )
-        # Numbers by content stay valid, and need not be found again.
-        some.__dict__["copies"] = self.copies[rows]
-        some.__dict__["near_groups"] = self.near_groups[rows]
+        # Numbers by content stay valid: those that are known need not be found again.
+        known = self.__dict__.keys() & {"copies", "near_groups"}
+        some.__dict__.update({name: getattr(self, name)[rows] for name in known})
         return some
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:

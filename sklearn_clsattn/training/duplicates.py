@@ -60,10 +60,10 @@ def _group_within(projections: Array, groups: Numbers) -> Numbers:
     return numbers
 
 
-def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
+def near_copies(bags: Bags, copies: Numbers, weights: Array) -> Numbers:
     """Return a number per document, the same for copies and near-copies, (n_documents,).
 
-    `groups` are those of copies. Near-copies have the same bags but for units that no other
+    `copies` are those of copies alone. Near-copies have the same bags but for units that no other
     document of positive weight has, if those are less than a quarter and :data:`LEAST_SHARED`
     others are left.
     """
@@ -71,14 +71,16 @@ def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
     n_units = units.shape[1]
     # 1) the units that documents share which are not copies: one of all copies counts
     present = np.flatnonzero(weights)
-    _, first = np.unique(groups[present], return_index=True)
-    is_counted = np.zeros(len(groups))
+    _, first = np.unique(copies[present], return_index=True)
+    is_counted = np.zeros(len(copies))
     is_counted[present[first]] = 1.0
     n_different = np.zeros(n_units)
     for rows, part in row_blocks(units, max(BLOCK_ENTRIES, n_units)):
         counted_entries = np.repeat(is_counted[rows], np.diff(part.indptr))
         n_different += np.bincount(part.indices, counted_entries, n_units)
     is_shared = n_different > 1
+    if is_shared.all():  # as with min_df=2, unless there are copies
+        return copies
     # 2) the documents of which these units are enough, and most
     counts = [np.zeros(0)]
     for _, part in row_blocks(units):
@@ -90,10 +92,10 @@ def near_copies(bags: Bags, groups: Numbers, weights: Array) -> Numbers:
     # 3) one number for those with the same of these units; all others keep that of their copies
     numbers = group_duplicates(*projections(Bags(units), is_shared))
     others = ~(are_enough & are_most)
-    numbers[others] = len(groups) + groups[others]
+    numbers[others] = len(copies) + copies[others]
     # 4) copies, of which some may differ by rounding, have the number of the first
-    _, first, of_groups = np.unique(groups, return_index=True, return_inverse=True)
-    return numbers[first][of_groups]
+    _, first, of_copies = np.unique(copies, return_index=True, return_inverse=True)
+    return numbers[first][of_copies]
 
 
 def joined_groups(first: Numbers, second: Numbers) -> Numbers:

@@ -63,40 +63,38 @@ def fit_attention(
     (None: :func:`default_tol`); `on_iteration` gets the gap. `vectors` of the tokens have the scale
     gamma `vector_scale`, None for one that is chosen with C.
     """
-    # 1) the tokens to train, and their vectors
-    model_params: dict[str, Any] = {"attend_cls": attend_cls, "token_scaling": token_scaling}
-    search_dtype = dtype  # enough for the tolerance of the search
+    # 1) the tokens to train: those that occur, if many do not
     n_tokens = documents.shape[1]
     seen = np.arange(n_tokens)
     leaves_out_unseen = vectors is not None or 2 * documents.statistics.n_seen < n_tokens
     if leaves_out_unseen:
         documents, seen = documents.without_unseen_tokens()
+    model_params: dict[str, Any] = {"attend_cls": attend_cls, "token_scaling": token_scaling}
+    search_dtype = dtype  # enough for the tolerance of the search
     if vectors is not None:
         model_params["vectors"] = vectors[seen]
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
+    # 2) C, attention_C and gamma, as given or chosen
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **model_params)
-    attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}
-    # 2) the choice of C, attention_C and gamma
+    choice = None
     if C is None or (vectors is not None and vector_scale is None):
         scales = _scales_to_try(vectors, vector_scale)
         choice = choose_C(
             documents, path.mean, search_dtype, device, C, attention_C, scales, log, **model_params
         )
+    attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}
+    if choice is not None:
         attributes = {"C_": choice.C, "attention_C_": choice.attention_C}
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
-        C = choice.C
         vector_scale = choice.scale
-        path.set_attention_C(choice.attention_C)
-        if choice.point is not None:  # nearer than the default start; it has a gamma of its own
-            path.set_vector_scale(choice.point_scale)
-            path.start_at(choice.point.to(path.point.dtype))
+        path.start_with(choice)
     # 3) the fit on all documents, after which no trusted word speaks against its class
     path.set_vector_scale(vector_scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
-    result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    result = path.fit(attributes["C_"], max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     if documents.trust is not None:
         assert documents.bags.trusted is not None
         model = kept_to_their_class(result.model, documents.bags.trusted, documents.targets)
@@ -104,7 +102,7 @@ def fit_attention(
     # 4) the other tokens, some of which have vectors
     unseen_score = 0.0 if token_scaling is None else float(np.log(IMPORTANCE_FLOOR))
     if leaves_out_unseen and vectors is None:
-        result = replace(result, model=result.model.among(n_tokens, seen, unseen_score))
+        result = replace(result, model=result.model.embedded_in(n_tokens, seen, unseen_score))
     if vectors is not None and path.vector_values is not None:
         weights = path.vector_values.weights(path.point)
         factors = path.vector_values.factors

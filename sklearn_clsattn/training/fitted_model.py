@@ -25,8 +25,8 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from .._bags import Bags
 from .._matrices import log_damp, reduced_rows, row_blocks, row_sums
+from .._threads import in_threads
 from .._types import Array, Numbers
-from .threads import in_threads
 
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
@@ -112,7 +112,7 @@ class FittedAttention:
     n_layers: int = 1
     mlp: bool = False
 
-    def among(self, n_tokens: int, tokens: Numbers, score: float) -> FittedAttention:
+    def embedded_in(self, n_tokens: int, tokens: Numbers, score: float) -> FittedAttention:
         """Return the model with its tokens among more, whose values are 0 and that have a score."""
         scores = np.full(n_tokens, score)
         scores[tokens] = self.scores

@@ -55,24 +55,24 @@ class Iterate:
 
 def minimize_lbfgs(
     function: Evaluation,
-    start: torch.Tensor,
+    start: Iterate,
     *,
     is_converged: Callable[[Iterate], bool],
     max_iter: int,
     inverse_curvature: Multiply | None = None,
     pairs: Pairs | None = None,
 ) -> Iterate:
-    """Minimise a smooth function from `start`, which is not changed, in at most `max_iter` steps.
+    """Minimise a smooth function in at most `max_iter` steps from `start`, whose point stays.
 
     `is_converged` is called with every iterate, the start included; True ends the minimisation.
     `inverse_curvature` multiplies by an approximate inverse Hessian. `pairs` are the curvature
     pairs to start with, and end as the last ones: 10, or down to 3 where there are many parameters,
-    as a pair takes twice the memory of `start` and more of them hardly save iterations.
+    as a pair takes twice the memory of a point and more of them hardly save iterations.
     """
-    memory = min(10, max(3, _PAIR_ENTRIES // max(start.numel(), 1)))
+    memory = min(10, max(3, _PAIR_ENTRIES // max(start.x.numel(), 1)))
     precondition = inverse_curvature or torch.clone
-    value, gradient = function(start)
-    now = Iterate(start, value, gradient)
+    now = Iterate(start.x, start.value, start.gradient)
+    gradient = now.gradient
     pairs = deque() if pairs is None else pairs
     scale = _scale(pairs[-1], precondition) if pairs else 1.0
     while not is_converged(now):

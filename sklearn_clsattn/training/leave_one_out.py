@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
 from .._targets import Targets, group_sums
+from .._threads import in_threads
 from .._types import Array, Numbers
 from .loss import AttentionLoss
 from .products import as_tensor
 from .statistics import Scaling, TokenTotals
-from .threads import in_threads
 
 _SMALLEST_SHARE = 1e-9  # of a total that is left without a document
 _SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
@@ -103,16 +103,16 @@ def _sum_of_multiples(multiples: torch.Tensor, kinds: torch.Tensor) -> torch.Ten
     return torch.einsum("i,iab->ab", multiples, kinds)
 
 
-def left_out(targets: Targets, weights: Array, groups: Numbers) -> tuple[Array, Array]:
+def left_out(targets: Targets, weights: Array, copies: Numbers) -> tuple[Array, Array]:
     """Return the weights that are left out with each document: its own, and its copies'.
 
     The first is (n_documents, n_classes), by class, the second (n_documents,), of all classes.
     """
-    n_groups = int(groups.max(initial=-1)) + 1
+    n_different = int(copies.max(initial=-1)) + 1
     weights_by_class = targets.shares() * weights[:, None]
-    by_class = group_sums(weights_by_class, groups, n_groups)
-    of_all_classes = group_sums(weights, groups, n_groups)
-    return by_class[groups], of_all_classes[groups]
+    by_class = group_sums(weights_by_class, copies, n_different)
+    of_all_classes = group_sums(weights, copies, n_different)
+    return by_class[copies], of_all_classes[copies]
 
 
 def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenTotals) -> Array:
@@ -149,6 +149,7 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
             changes.add(rows, csr_of(entries, tokens, units.indptr, bags.shape[1]))
 
         in_threads(add_single_tokens, row_blocks(bags.units, n_entries))
+        # Then the rest: both have entries of the same documents.
     in_threads(
         lambda block: changes.add(block[0], rest.block_matrix(block[1])),
         rest.unit_blocks(n_entries),
@@ -229,7 +230,7 @@ def evidence_without_groups(bags: Bags, grouped: Grouped, totals: TokenTotals) -
     # 1) whole groups, in blocks of so many entries
     order = np.argsort(grouped.groups, kind="stable")
     group_starts = np.flatnonzero(np.diff(grouped.groups[order], prepend=-1))
-    sizes = bags.lengths()[grouped.rows[order]]
+    sizes = bags.estimated_lengths()[grouped.rows[order]]
     block_size = BLOCK_ENTRIES // totals.n_outputs + 1
     blocks = np.cumsum(sizes)[group_starts] // block_size
     is_new_block = np.diff(blocks) > 0

@@ -124,7 +124,10 @@ class AttentionLoss:
         return other
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the sum of the documents' losses and its gradient by `matrix`."""
+        """Return the sum of the documents' losses and its gradient by `matrix`.
+
+        The loss is infinite where a document's attention mass underflows: scores are too far apart.
+        """
         tokens = matrix[:-1]
         values = tokens[:, 1:]
         intercept = matrix[-1, 1:].to(torch.float64)
@@ -139,7 +142,7 @@ class AttentionLoss:
         sums = self.products.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_mass, shift)
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[self.dtype]:
-            return self._saturated(matrix)
+            return math.inf, gradient.zero_()
         # 2) the loss and its derivative by the outputs, g
         loss, by_output = self.output_loss(attended + intercept)
         # 3) the product R
@@ -272,58 +275,6 @@ class AttentionLoss:
             return
         for k in range(self.n_outputs):
             by_score.addcmul_(by_value[:, k], values[:, k])
-
-    def _saturated(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return loss and gradient where some documents' mass underflows: 0/0 in the fast form.
-
-        Weights are relative to the largest of each document, at the price of work per entry.
-        """
-        n_documents = self.products.shape[0]
-        wide = matrix.to(torch.float64)
-        scores = wide[:-1, 0]
-        values = wide[:-1, 1:]
-        intercept = wide[-1, 1:]
-        documents, tokens, weights = self.products.entries()
-
-        # 1) the logarithms of attention masses, and their maximum in each document
-        logits = torch.log(weights.to(torch.float64)) + scores[tokens]
-        cls_logit = -math.inf
-        if self.cls_weight:
-            cls_logit = float(wide[-1, 0]) + math.log(self.cls_weight)
-        largest = torch.full((n_documents,), cls_logit, dtype=torch.float64, device=self.device)
-        largest.scatter_reduce_(0, documents, logits, reduce="amax")
-        largest = torch.where(torch.isfinite(largest), largest, 0.0)  # an empty document, no <cls>
-        # 2) the attention of entries and <cls>
-        attention = torch.exp(logits - largest[documents])
-        cls_attention = torch.exp(cls_logit - largest)
-        mass = cls_attention.index_add(0, documents, attention)
-        mass = torch.where(mass > 0, mass, 1.0)
-        attention /= mass[documents]
-        # 3) outputs and loss
-        entry_values = values[tokens]
-        attended = values.new_zeros((n_documents, self.n_outputs))
-        entry_terms = attention[:, None] * entry_values
-        attended.index_add_(0, documents, entry_terms)
-        if self.evidence is not None:
-            evidence_factors = torch.exp(-largest) / mass
-            attended += self.evidence * evidence_factors[:, None]
-        loss, by_output = self.output_loss(attended + intercept)
-        # 4) the gradient by values and scores, entry by entry
-        gradient = torch.zeros_like(wide)
-        by_score = gradient[:-1, 0]
-        by_value = gradient[:-1, 1:]
-        by_entry = by_output[documents]
-        by_entry_value = attention[:, None] * by_entry
-        by_value.index_add_(0, tokens, by_entry_value)
-        differences = entry_values - attended[documents]
-        by_logit = (differences * by_entry).sum(dim=1)
-        by_score.index_add_(0, tokens, attention * by_logit)
-        # 5) the gradient by the score of <cls> and the intercepts
-        cls_shares = cls_attention / mass
-        by_mean = (by_output * attended).sum(dim=1)
-        gradient[-1, 0] = -(cls_shares * by_mean).sum()
-        gradient[-1, 1:] = by_output.sum(dim=0)
-        return loss, gradient.to(matrix.dtype)
 
 
 def _weigh_values(tokens: torch.Tensor, shift: float, *, out: torch.Tensor) -> torch.Tensor:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, csr_of, index_type, row_blocks
+from .._threads import in_background, in_threads
 from .._types import Array
-from .threads import in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]
 
@@ -108,17 +108,6 @@ class BagProducts:
         shares = self.sum_over_documents(by_document)
         shares /= (totals * by_document).sum()
         return totals.square(), shares.square_()
-
-    def entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return documents and tokens (int64) and weights of all entries, row by row."""
-        X = self.bags.matrix()
-        lengths = np.diff(X.indptr)
-        rows = np.repeat(np.arange(self.shape[0]), lengths)
-        documents = as_tensor(rows, self.device)
-        columns = X.indices.astype(np.int64)
-        tokens = as_tensor(columns, self.device)
-        weights = as_tensor(X.data, self.device).to(self.dtype)
-        return documents, tokens, weights
 
 
 class _TorchProduct:

@@ -116,7 +116,15 @@ class AttentionPath:
     def start_at(self, point: torch.Tensor) -> None:
         """Start the next fit from trained numbers."""
         self.objective.start = point
+        self._reached = None
         self._last_C = 0.0  # below every C: none starts afresh
+
+    def start_with(self, choice: Any) -> None:
+        """Take the `attention_C` of a choice, and start where its search was, if anywhere."""
+        self.set_attention_C(choice.attention_C)
+        if choice.point is not None:  # nearer than the default start; it has a gamma of its own
+            self.set_vector_scale(choice.point_scale)
+            self.start_at(choice.point.to(self.point.dtype))
 
     def set_C(self, C: float) -> AttentionObjective:
         """Return the objective with the values' penalty and prior mean for this C."""
@@ -137,21 +145,14 @@ class AttentionPath:
 
         From a larger one training would stop too soon: stronger penalties make for smaller gaps.
         """
-        # 1) the objective for this C, and the start
+        # 1) the objective for this C
         penalty_before = self.objective.values.penalty
         objective = self.set_C(C)
+        # 2) the start: what the last fit ended with, for another penalty, or nothing
         if self._last_C > C:
-            objective.start = objective.cold_start()
-            self._pairs.clear()
-        # 2) what is known of curvature and gradient, with the penalty of this C
-        added_penalty = objective.values.penalty - penalty_before
-        add_curvature(self._pairs, VALUES, added_penalty)
-        if self._reached is not None:
-            # Where the last fit ended, C changes the penalty alone.
-            trained = self._reached.x[VALUES]
-            self._reached.gradient[VALUES].add_(trained, alpha=added_penalty)
-            square = float(trained.square().sum(dtype=torch.float64))
-            self._reached.value += 0.5 * added_penalty * square
+            self._forget(objective.cold_start())
+        else:
+            self._add_penalty(objective.values.penalty - penalty_before)
         # 3) the fit
         result, self._reached = solve(
             objective,
@@ -164,3 +165,15 @@ class AttentionPath:
         objective.start = self._reached.x
         self._last_C = C
         return result
+
+    def _add_penalty(self, added: float) -> None:
+        """Change what is known of curvature and gradient to those with a larger penalty on values.
+
+        Where the last fit ended, C changes the penalty alone.
+        """
+        add_curvature(self._pairs, VALUES, added)
+        if self._reached is not None:
+            trained = self._reached.x[VALUES]
+            self._reached.gradient[VALUES].add_(trained, alpha=added)
+            square = float(trained.square().sum(dtype=torch.float64))
+            self._reached.value += 0.5 * added * square

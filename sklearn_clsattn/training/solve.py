@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from .lbfgs import Iterate, Pairs, minimize_lbfgs
 from .objective import AttentionObjective
 from .result import FitResult, OnIteration
@@ -26,18 +24,12 @@ def solve(
     to start with; `reached` is the last iterate of an earlier call, whose value and gradient are
     the start's.
     """
-    x = objective.start
+    if reached is None:
+        x = objective.start
+        reached = Iterate(x, *objective(x))
     n_done = 0
     curve: list[float] = []
     gap = math.inf
-
-    def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
-        nonlocal reached  # known only where a leg starts
-        last = reached
-        reached = None
-        if last is not None and last.x is point:
-            return last.value, last.gradient
-        return objective(point)
 
     def is_converged(iterate: Iterate) -> bool:
         nonlocal gap
@@ -52,22 +44,21 @@ def solve(
         # 1) some steps with the curvature where they begin
         n_left = max_iter - n_done
         leg = minimize_lbfgs(
-            evaluate,
-            x,
+            objective,
+            reached,
             is_converged=is_converged,
             max_iter=min(objective.refresh or n_left, n_left),
-            inverse_curvature=objective.inverse_curvature(x),
+            inverse_curvature=objective.inverse_curvature(reached.x),
             pairs=pairs,
         )
         # 2) the end, or the start of the next ones
-        x = leg.x
         reached = leg
         n_done += leg.n_iter
         is_refreshed = objective.refresh is not None and leg.n_iter > 0
         if leg.status == "converged" or n_done >= max_iter or not is_refreshed:
             break
     result = FitResult(
-        model=objective.model(x),
+        model=objective.model(leg.x),
         loss_curve=curve,
         n_iter=n_done,
         attributes={"optimality_gap_": gap},

@@ -92,7 +92,7 @@ class CorpusStatistics:
             shares=shares,
             total_weight=float(weights.sum()),
             token_weight=float(weights @ totals),
-            n_entries=float(weights @ bags.lengths()),
+            n_entries=float(weights @ bags.estimated_lengths()),
             token_shares=token_shares,
             multilabel=targets.multilabel,
         )

@@ -33,6 +33,7 @@ export class Helper {
     worker.onerror = () => {
       for (const { reject } of this.waiting.values()) reject(new Error("The worker has failed."));
       this.waiting.clear();
+      this.worker = null;
     };
     this.worker = worker;
     void this.ask("load", { file: this.file });
