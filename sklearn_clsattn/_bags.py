@@ -87,7 +87,7 @@ class TrustedTokens:
         return np.flatnonzero(self.numbers >= 0)
 
     def __getitem__(self, columns: Numbers) -> Self:
-        """Return the same of some columns, which become 0, 1, 2, ..., and have all with a label."""
+        """Return the same for some columns, renumbered from 0, among them all with a label."""
         return replace(
             self,
             numbers=self.numbers[columns],
@@ -257,7 +257,7 @@ class Bags:
         # 1) the number of tokens of all units of each document, before equal ones are added up
         unit_sizes = np.diff(self.tokens.indptr).astype(np.float64)
         bounds = row_sums(unit_sizes[self.units.indices], self.units.indptr)
-        # 2) documents that stand for all, whatever their order
+        # 2) documents that stand for all, chosen by these numbers, so that their order is no matter
         one_in = max(1, len(self) // _ENOUGH_ROWS)
         sampled = np.flatnonzero(bounds % one_in == 0)
         # 3) the number of different tokens of these

@@ -48,9 +48,9 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     mlp = False  # default of the parameter `mlp` of AttentionNetworkClassifier
     multilabel_ = False  # `_store` sets True on an instance whose documents have several labels
 
-    _accepts_columns = False  # of y
+    _accepts_columns = False  # a y of several columns
     _damps_counts = False
-    _weighs_documents = True  # by class, else class weights change intercepts only
+    _weighs_documents = True  # by `class_weight`, else this changes the intercepts only
     _criterion = "gap"  # what `_print_progress` calls the number that the stopping rule compares
 
     class_weight: dict[Any, float] | str | None

@@ -54,8 +54,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Inverse strength of the L2 penalty on the deviation of token values from their prior mean
         (see Notes), in units in which 1.0 is a good value for any document length and any scale of
         X. A larger C fits the training data more closely. "auto" chooses it by the log loss of
-        held-out documents, in a deterministic sample of some 8,000. This takes at most half a fit's
-        time from 20,000 documents on, one fit's at 8,000, and up to six fits' below 4,000.
+        held-out documents, in a deterministic sample of some 8,000. This takes at most half as
+        long as a fit from 20,000 documents on, as long at 8,000, and up to six times as long below
+        4,000.
     attention_C : float or "auto", default=0.03
         Inverse strength of the L2 penalty on the deviation of attention scores from their starting
         point. With large values (1 or more), attention selects sharply. "auto" chooses 0.03, 0.3 or
@@ -79,7 +80,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         values it is a duality gap: at the attention and intercepts reached, no values lower the
         penalised mean log loss by more than `tol`. For scores and intercepts it is an estimate.
         "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would change no
-        probability by more than some 0.01, and 1e-4 for more; times the number of several labels.
+        probability by more than some 0.01, and 1e-4 for more; with several labels, times their
+        number.
     verbose : int, default=0
         If positive, print the values of `C` that `fit` tries, and the loss and gap of every
         `verbose`-th iteration.

@@ -72,7 +72,8 @@ def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
               - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
 
     For K > 2, the :math:`p_k` of each class is compared with the sum of the others. The totals are
-    those of counts, (n_classes, n_tokens).
+    those of counts, (n_classes, n_tokens). The training of classifiers smooths otherwise
+    (:class:`~.training.statistics.TokenTotals`).
     """
     # 1) the totals of each class, and of all others
     smoothed = totals + smoothing

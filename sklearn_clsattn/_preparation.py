@@ -30,9 +30,9 @@ def prepared(
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return documents in the form for training, and the precision of training.
 
-    They have damped counts where `damps_counts`, in the unit of their mean or, of a later batch,
-    `entry_scale`. Class weights multiply the weights of documents, unless they are for the
-    intercepts (:func:`class_offsets`). Single precision is for what it holds exactly.
+    With `damps_counts`, counts are damped in the unit `entry_scale`, by default their mean. Class
+    weights multiply the documents' weights if `weighs_documents`; else they are for the intercepts
+    (:func:`class_offsets`). Training is in single precision if that holds the entries exactly.
     """
     # 1) class weights
     if class_weight is not None:

@@ -1,4 +1,4 @@
-"""Private names of scikit-learn that are imported: what a new release of it may change."""
+"""Private names of scikit-learn that several modules import: a new release may change them."""
 
 from sklearn.base import (
     _fit_context,  # validates parameters before a fit, and clears up its callbacks

@@ -66,8 +66,8 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         N-grams of words in fewer texts (or in a smaller share of them) are dropped; "auto" is 1 for
         fewer than 5,000 texts, else 2.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
-        The smallest and largest length of character n-grams, by which unknown words are scored;
-        None turns them off.
+        The smallest and largest length of character n-grams. They add to the scores of words, and
+        alone score unknown ones. None turns them off.
     tokenizer : callable or None, default=None
         Returns the tokens of a text, such as ``jieba.lcut``. By default words, contractions,
         numbers and single signs are tokens, in any script.
@@ -108,9 +108,9 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         teacher.
     teacher_accuracies_ : ndarray of shape (n_teachers, 3)
         How right each teacher seems to be, and the bounds of a 95 % interval: the share of labelled
-        texts that a model predicts rightly which learns from this teacher alone. It is too high for
-        a teacher that has seen the labels. Without labels, what the agreement of three or more
-        teachers says, without an interval; NaN of fewer. NaN also of one that names a single class.
+        texts that a model taught by this teacher alone predicts correctly. It is too high for a
+        teacher that has seen the labels. Without labels, an estimate from the agreement of three or
+        more teachers, without an interval; NaN for fewer, and for one that names a single class.
     teacher_answers_ : ndarray of shape (n_teachers,)
         The number of texts that each teacher answers.
     teacher_sharpness_ : float
@@ -203,7 +203,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Without a teacher, word similarities are
             learned from them (:class:`~sklearn_clsattn.text.WordVectors`), so that words that occur
-            in no labelled text are used as well; none where too few words are in three texts.
+            in no labelled text are used as well. They need two words that occur in three texts.
         teacher : estimator, callable, array-like or a list of these, default=None
             Another model, whose probabilities of the `unlabeled` texts are learned as well: an
             estimator of texts with `predict_proba`, a function of a list of texts, or the

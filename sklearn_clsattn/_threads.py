@@ -114,7 +114,7 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
 
 @contextmanager
 def _plain_torch() -> Iterator[None]:
-    """Leave the caller's automatic precision and default device, if PyTorch is loaded."""
+    """Turn off the caller's autocast and default device, if PyTorch is loaded."""
     if _torch_threads() is None:
         yield
         return

@@ -242,7 +242,7 @@ def _probabilities_of_batch(targets: Targets, y: Any, every_class: NDArray[Any])
 def _several_labels_of_batch(
     targets: Targets, every_class: NDArray[Any], earlier: NDArray[Any] | None
 ) -> Targets:
-    """Return several labels in the order of the first batch's columns."""
+    """Return several labels in the order of `classes`, else of the first batch's columns."""
     every_class = every_class if earlier is None else earlier
     order = _positions(every_class, targets.classes)
     return Targets(every_class, targets.values[:, order], multilabel=True)

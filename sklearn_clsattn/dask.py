@@ -127,7 +127,7 @@ class DaskDocuments:
     largest_entry: float
     entry_scale: float | None = None
     is_damped = False
-    trust = None  # in words: these are counts
+    trust = None  # people trust words, and these are counts
 
     @property
     def n_outputs(self) -> int:
@@ -367,9 +367,10 @@ def _lazy(name: str) -> Callable[[Any, Any], Any]:
 class DaskClsAttentionClassifier(ClsAttentionClassifier):
     """:class:`~sklearn_clsattn.ClsAttentionClassifier` on the workers of a Dask cluster.
 
-    The model is the same as on one machine, where there are no near-copies: documents stay on their
-    workers, which return sums over them. If a worker is lost, its chunks are recomputed on others
-    and the fit continues. Predictions for Dask collections are lazy Arrays.
+    The model is the same as on one machine, but for near-copies, which are evidence for each other
+    here. Documents stay on their workers, which return sums over them. If a worker is lost, its
+    chunks are recomputed on others and the fit continues. Predictions for Dask collections are lazy
+    Arrays.
 
     Parameters
     ----------

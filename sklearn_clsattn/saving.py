@@ -52,7 +52,7 @@ TRUSTED_TYPES = (
     "numpy.dtype",
     "sklearn.compose._column_transformer._RemainderColsList",  # a list of columns, in old releases
     *(f"{kind.__module__}.{kind.__name__}" for kind in _TYPES),
-    "sklearn_clsattn._asreview.ASReviewClassifier",  # these two need other packages
+    "sklearn_clsattn._asreview.ASReviewClassifier",  # these two are imported on demand
     "sklearn_clsattn.dask.DaskClsAttentionClassifier",
 )
 """What a .skops file may contain besides what skops trusts: types that run no code when loaded."""

@@ -203,12 +203,13 @@ def test_near_copies_share_all_but_what_no_other_has():
     X[5, :4] = 1  # a few tokens that others have
     X[5, 30] = 1
     bags = Bags(sp.csr_array(X))
-    groups = group_duplicates(*projections(bags))
-    numbers = near_copies(bags, groups, np.ones(6))
+    projected = projections(bags)
+    groups = group_duplicates(*projected)
+    numbers = near_copies(bags, projected, groups, np.ones(6))
     assert numbers[0] == numbers[1] == numbers[2]
     assert len(np.unique(numbers)) == 4
     some = np.array([5, 2, 4, 0, 3, 1])
-    other = near_copies(Bags(sp.csr_array(X[some])), groups[some], np.ones(6))
+    other = near_copies(Bags(sp.csr_array(X[some])), projected[:, some], groups[some], np.ones(6))
     assert_array_equal(other[:, None] == other, numbers[some][:, None] == numbers[some])
 
 

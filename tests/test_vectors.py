@@ -199,6 +199,9 @@ def test_what_is_wrong_is_said(tmp_path):
     refused("got one text", WordVectors().fit, "one text")
     refused("got one text", WordVectors.from_mapping({"good": [1.0, 0.0]}).of, "good")
     refused("Only 0 words", WordVectors().fit, ["a b", "c"])
+    faces = ["😀", "😡"] * 4
+    refused("have no tokens", WordVectors().fit, faces)
+    assert TextClassifier().fit(faces, [0, 1] * 4, unlabeled=faces).score(faces, [0, 1] * 4) == 1
     refused("Only 1 words", WordVectors(min_df=2).fit, ["a b", "a c"])
     refused("got list", WordVectors.from_mapping, [1], error=TypeError)
     refused("finite vectors", WordVectors.from_mapping, {"a": [np.inf]})

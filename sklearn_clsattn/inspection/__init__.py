@@ -1,6 +1,7 @@
 """Explanations of fitted models, as data, as text and as HTML.
 
-A file with an underscore has the public function of its name; all others are private.
+A file with an underscore has the public function of its name. The public classes are in
+`explanation` and `displays`; all other files are private.
 """
 
 from importlib import import_module

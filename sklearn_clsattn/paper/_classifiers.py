@@ -39,7 +39,7 @@ TRAINING_CONSTRAINTS = SHARED_CONSTRAINTS | {
 
 
 class PaperClassifier(BaseAttentionClassifier):
-    """Base of the classifiers of this package, which draw random numbers from `random_state`."""
+    """Base of the classifiers of this subpackage, which draw random numbers from `random_state`."""
 
     random_state: int | np.random.RandomState | None
 

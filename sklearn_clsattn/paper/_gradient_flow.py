@@ -130,7 +130,7 @@ def fit_one_step(documents: Documents, classifier: Any, options: FitOptions) -> 
 
     `options.on_iteration` gets the largest attention of a document to unselected tokens.
     """
-    if not documents.weights.all():  # a pair of tokens has no weight
+    if not documents.weights.all():  # the theorem's pairs of tokens have no weights
         documents = documents.rows(np.flatnonzero(documents.weights))
     importance = documents.statistics.importance
     step_size = classifier.step_size

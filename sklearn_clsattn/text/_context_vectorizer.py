@@ -53,6 +53,7 @@ from ._tokens import (
     WORDS_AND_PUNCTUATION,
     Ids,
     Tokens,
+    TooFewWordsError,
     batches,
     check_any_texts,
     checked_texts,
@@ -71,10 +72,10 @@ from ._units import (
     unit_parts,
     units_of,
 )
-from ._word_vectors import TooFewWordsError, WordVectors, side_by_side, vectors_of
+from ._word_vectors import WordVectors, side_by_side, vectors_of
 
-# Character n-grams that are in more different words of a document, on average, or of all documents,
-# are dropped: in long texts they are half of all entries and carry no information.
+# Character n-grams are dropped that are in more different words than both of these: on average per
+# document, and in all. In long texts they are half of all entries and carry no information.
 _COMMON = 0.1
 _COMMON_IN_ALL = 200.0
 GATE_POWER = 0.5  # half of each score, because the classifier learns part of them again
@@ -376,7 +377,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         unlabeled: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
+        """Fit, and return the bags of the documents, with trusted tokens and word vectors."""
         placed, numbers = self._learn(raw_documents, y, sample_weight, unlabeled, groups)
         bags = self._bags(placed.tokens.n_documents, [placed], numbers)
         trusted_terms = self._checked_trusted_words()

@@ -55,8 +55,8 @@ def token_positions(
 ) -> GatePositions:
     """Return the positions of the tokens of texts, and the `numbers` of the words before them.
 
-    A word has none before it where a break is in between, or the word before contains one. In
-    tokens `with_punctuation`, no break but a new line is between two.
+    A token has no word before it if a break is between them, or if that word contains a break.
+    With `with_punctuation`, signs are tokens, and only a new line can be between two.
     """
     # The number of each word that may be the word before: one with a break may not.
     number_of_word = look_up(tokens.words, numbers)

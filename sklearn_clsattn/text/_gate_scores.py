@@ -84,8 +84,9 @@ def gather_evidence(
     n_outputs = scaling.totals.n_outputs
 
     # 2) the documents in use, and those that are left out together
-    copies = group_duplicates(*projections(Bags(bag)))
-    groups = near_copies(Bags(bag), copies, weights)
+    projected = projections(Bags(bag))
+    copies = group_duplicates(*projected)
+    groups = near_copies(Bags(bag), projected, copies, weights)
     if given_groups is not None:
         groups = joined_groups(groups, given_groups)
     lengths = np.diff(bag.indptr)

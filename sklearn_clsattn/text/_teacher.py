@@ -1,6 +1,7 @@
 r"""Fits with other models' probabilities of texts without labels.
 
-A text of the teacher is a document with probabilities and a weight; that of a labelled text is 1.
+A text that teachers answer is a document with probabilities, whose weight is the share of those who
+answer. A labelled text has its sample weight.
 Labelled texts that are held out decide whether the teacher is believed: models are trained without
 a fold of them, with the teacher's texts and without, and scored on the fold. The fit without the
 teacher is taken where its loss is less. Its penalties take long to choose: first it has those of

@@ -412,12 +412,16 @@ def only_column(documents: Any) -> Iterable[Any]:
     return documents
 
 
+class TooFewWordsError(ValueError):
+    """Texts have too few words to learn from."""
+
+
 def check_any_texts(n_documents: int, n_tokens: int) -> None:
     """Raise ValueError if there is no document to learn from, or no token in any."""
     if not n_documents:
         raise ValueError("X has no documents: expected at least one text.")
     if not n_tokens:
-        raise ValueError(
+        raise TooFewWordsError(
             f"The {n_documents:,} texts have no tokens: expected texts with words. Check that X is "
             "the column of the texts, and that the tokenizer or token_pattern finds words."
         )

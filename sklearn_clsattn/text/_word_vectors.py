@@ -29,6 +29,7 @@ from ._tokens import (
     WORDS_AND_PUNCTUATION,
     Ids,
     Tokens,
+    TooFewWordsError,
     check_any_texts,
     checked_texts,
     has_letters,
@@ -42,10 +43,6 @@ Vectors = NDArray[np.float32]
 _MANY_WORDS = 50.0  # different words in a text, above which most pairs of words are unrelated
 _POWER_ITERATIONS = 4
 _MOST_CHARACTERS = 100_000_000  # some 75,000 reviews; with more, vectors hardly change
-
-
-class TooFewWordsError(ValueError):
-    """Texts have too few words in common to learn vectors from."""
 
 
 class WordVectors(SavedMixin, BaseEstimator):

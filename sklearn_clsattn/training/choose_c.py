@@ -250,7 +250,7 @@ class _Search:
         """Return whether a larger `attention_C` lowers the held-out loss enough.
 
         It is tried once, with a smaller C than the best so far: the freer the scores, the smaller
-        the best C.
+        the best C, by about this divisor.
         """
         share = self._held_out_share
         least_gain = LEAST_GAIN / share if share > 0 else np.inf
@@ -264,7 +264,7 @@ class _Search:
 
 
 def _least(x: Array, values: Array) -> float:
-    """Return the minimum x of values at ascending x, by a parabola through the least three."""
+    """Return the x of the minimum, by a parabola through the least value and its neighbours."""
     best = int(values.argmin())
     if best in (0, len(values) - 1):
         return float(x[best])

@@ -95,12 +95,17 @@ class Documents:
     @cached_property
     def copies(self) -> Numbers:
         """A number per document, the same for documents with the same bags, (n_documents,)."""
-        return group_duplicates(*projections(self.bags))
+        return group_duplicates(*self._projected)
+
+    @cached_property
+    def _projected(self) -> Array:
+        """The projections of the bags, (2, n_documents)."""
+        return projections(self.bags)
 
     @cached_property
     def near_groups(self) -> Numbers:
         """A number per document, the same for copies and near-copies, (n_documents,)."""
-        return near_copies(self.bags, self.copies, self.weights)
+        return near_copies(self.bags, self._projected, self.copies, self.weights)
 
     @cached_property
     def held_together(self) -> Numbers:

@@ -6,13 +6,15 @@ near-copies. Documents are numbered by their contents, so that their order has n
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from .._bags import Bags
-from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums
+from .._matrices import BLOCK_ENTRIES, row_blocks
 from .._types import Array, Numbers
 
 LEAST_SHARED = 10
@@ -22,8 +24,8 @@ LEAST_SHARE = 0.75
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
-def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-    """Return the products of bags with two directions, (n_documents,), by which copies are found.
+def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> Array:
+    """Return the products of bags with two directions, (2, n_documents), by which copies are found.
 
     The directions are random, the same for all bags of as many tokens; tokens that are not
     `counted`, (n_tokens,), are left out.
@@ -32,8 +34,7 @@ def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> tuple[A
     directions = rng.uniform(1, 2, (bags.shape[1], 2))
     if counted is not None:
         directions *= counted[:, None]
-    first, second = (bags.dot(direction) for direction in directions.T)
-    return first, second
+    return np.stack([bags.dot(direction) for direction in directions.T])
 
 
 def group_duplicates(first: Array, second: Array) -> Numbers:
@@ -60,42 +61,58 @@ def _group_within(projections: Array, groups: Numbers) -> Numbers:
     return numbers
 
 
-def near_copies(bags: Bags, copies: Numbers, weights: Array) -> Numbers:
+def near_copies(bags: Bags, projected: Array, copies: Numbers, weights: Array) -> Numbers:
     """Return a number per document, the same for copies and near-copies, (n_documents,).
 
-    `copies` are those of copies alone. Near-copies have the same bags but for units that no other
+    `projected`, (2, n_documents), are the bags' :func:`projections`, and `copies` the numbers of
+    copies alone. Near-copies have the same bags but for units that no other
     document of positive weight has, if those are less than a quarter and :data:`LEAST_SHARED`
     others are left.
     """
     units = bags.units
-    n_units = units.shape[1]
     # 1) the units that documents share which are not copies: one of all copies counts
     present = np.flatnonzero(weights)
     _, first = np.unique(copies[present], return_index=True)
-    is_counted = np.zeros(len(copies))
-    is_counted[present[first]] = 1.0
-    n_different = np.zeros(n_units)
-    for rows, part in row_blocks(units, max(BLOCK_ENTRIES, n_units)):
-        counted_entries = np.repeat(is_counted[rows], np.diff(part.indptr))
-        n_different += np.bincount(part.indices, counted_entries, n_units)
+    left_out = np.delete(np.arange(len(copies)), present[first])
+    n_different = _document_frequencies(units) - _document_frequencies(units[left_out])
     is_shared = n_different > 1
-    if is_shared.all():  # as with min_df=2, unless there are copies
-        return copies
     # 2) the documents of which these units are enough, and most
-    counts = [np.zeros(0)]
-    for _, part in row_blocks(units):
-        shared_entries = is_shared[part.indices].astype(np.float64)
-        counts.append(row_sums(shared_entries, part.indptr))
-    n_shared = np.concatenate(counts)
-    are_enough = n_shared >= LEAST_SHARED
-    are_most = n_shared > LEAST_SHARE * np.diff(units.indptr)
-    # 3) one number for those with the same of these units; all others keep that of their copies
-    numbers = group_duplicates(*projections(Bags(units), is_shared))
-    others = ~(are_enough & are_most)
-    numbers[others] = len(copies) + copies[others]
-    # 4) copies, of which some may differ by rounding, have the number of the first
+    n_others = _count_entries(units, ~is_shared)
+    lengths = np.diff(units.indptr)
+    n_shared = lengths - n_others
+    is_near = (n_shared >= LEAST_SHARED) & (n_shared > LEAST_SHARE * lengths)
+    # 3) the projections of these units, which are those of the bags where a document has no others
+    with_others = np.flatnonzero(n_others)
+    if bags.tokens is None and len(with_others) < len(bags) // 2:
+        first, second = projected.copy()
+        first[with_others], second[with_others] = projections(Bags(units[with_others]), is_shared)
+    else:
+        first, second = projections(Bags(units), is_shared)
+    # 4) one number for those with the same of these units; all others keep that of their copies
+    numbers = group_duplicates(first, second)
+    numbers[~is_near] = len(copies) + copies[~is_near]
+    # 5) copies, of which some may differ by rounding, have the number of the first
     _, first, of_copies = np.unique(copies, return_index=True, return_inverse=True)
     return numbers[first][of_copies]
+
+
+def _document_frequencies(units: Any) -> Numbers:
+    """Return the number of documents with each unit, (n_units,)."""
+    n_units = units.shape[1]
+    frequencies = np.zeros(n_units, dtype=np.intp)
+    for _, part in row_blocks(units, max(BLOCK_ENTRIES, n_units)):
+        frequencies += np.bincount(part.indices, minlength=n_units)
+    return frequencies
+
+
+def _count_entries(units: Any, is_counted: NDArray[np.bool_]) -> Numbers:
+    """Return the number of each document's entries in some columns, (n_documents,)."""
+    numbers = np.zeros(units.shape[0], dtype=np.intp)
+    for rows, part in row_blocks(units):
+        entries = np.flatnonzero(is_counted[part.indices])
+        of_entries = np.searchsorted(part.indptr, entries, side="right") - 1
+        numbers[rows] = np.bincount(of_entries, minlength=len(part.indptr) - 1)
+    return numbers
 
 
 def joined_groups(first: Numbers, second: Numbers) -> Numbers:

@@ -57,11 +57,11 @@ def fit_attention(
 
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
-    scores; None is chosen (:mod:`.choose_c`), of which `log` says what is tried, but with a given
-    `C`, `attention_C` None is the first of :data:`~.choose_c.ATTENTION_CS`. Training
-    stops after `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol`
-    (None: :func:`default_tol`); `on_iteration` gets the gap. `vectors` of the tokens have the scale
-    gamma `vector_scale`, None for one that is chosen with C.
+    scores. None is chosen (:mod:`.choose_c`), and `log` is called with what is tried; but if `C` is
+    given, `attention_C` None is the first of :data:`~.choose_c.ATTENTION_CS`. Training stops after
+    `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol` (None:
+    :func:`default_tol`); `on_iteration` gets the gap. `vectors` of the tokens have the scale gamma
+    `vector_scale`, None for one that is chosen with C.
     """
     # 1) the tokens to train: those that occur, if many do not
     n_tokens = documents.shape[1]

@@ -132,8 +132,8 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
     unmixed_weights = np.where(is_mixed, 0.0, weights)
     added_by_entry = safe_divide(totals.unit, bags.totals())  # by an entry of 1, to the totals
     dtype = np.float32 if bags.dtype == np.float32 else np.float64
-    left_out_units = (unmixed_weights * added_by_entry).astype(dtype)
-    changes = _Changes(sums, by_class, left_out_units, totals)
+    lost_per_entry = (unmixed_weights * added_by_entry).astype(dtype)
+    changes = _Changes(sums, by_class, lost_per_entry, totals)
     # The tables of several outputs take memory too, so blocks are half as large.
     n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
     rest = bags
@@ -165,30 +165,30 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
 class _Changes:
     """What leaving documents out changes in their `sums` of log-odds, (n_outputs, n_documents).
 
-    `left_out_units`, (n_documents,), are what an entry of 1 loses of the totals. The copies of a
+    `lost_per_entry`, (n_documents,), are what an entry of 1 loses of the totals. The copies of a
     document are all of a class, or none is: so every output's log-odds lose something above or
     below the fraction, and one logarithm is enough.
     """
 
     def __init__(
-        self, sums: Array, by_class: Array, left_out_units: NDArray[Any], totals: TokenTotals
+        self, sums: Array, by_class: Array, lost_per_entry: NDArray[Any], totals: TokenTotals
     ) -> None:
         first = totals.n_classes - totals.n_outputs  # the class of the first output
         self._sums = sums
         self._is_of_class = by_class[:, first:] > 0
-        self._left_out_units = left_out_units
+        self._lost_per_entry = lost_per_entry
         self._factors = totals.factors
         self._n_tokens = len(totals.smoothed)
         # Of every output: the tokens' totals in the other classes, then in its own.
         of_others = totals.rest[:, first:].T
         of_class = totals.smoothed[:, first:].T
-        dtype = left_out_units.dtype
+        dtype = lost_per_entry.dtype
         self._tables = np.hstack([of_others, of_class], dtype=dtype, casting="same_kind")
 
     def add(self, rows: slice, X: Any) -> None:
         """Add the changes by some entries of some documents, a CSR matrix."""
         lengths = np.diff(X.indptr)
-        left_out_of_totals = np.repeat(self._left_out_units[rows], lengths)
+        left_out_of_totals = np.repeat(self._lost_per_entry[rows], lengths)
         left_out_of_totals *= X.data
         weighted = X.data if self._factors is None else X.data * self._factors[X.indices]
         for k, table in enumerate(self._tables):

@@ -77,7 +77,7 @@ class PriorMean:
     documents of this total weight. `intercepts`, (n_outputs,), are those at the start, and
     `earlier` mean and precision of a prior of alpha; precision 0 stands for the module's.
 
-    :meth:`fit` sets, for one C after another, `multiples`, (n_kinds,), alpha-hat and gamma-hat;
+    :meth:`fit` sets, for one C after another, `multiples`, (n_kinds,), alpha-hat and zeta-hat;
     `precision`, the second derivative by alpha of the penalised sum of losses there; `mean_loss`,
     in nats per document, with these multiples and no values; and `loss`, that of the documents with
     half of the evidence.

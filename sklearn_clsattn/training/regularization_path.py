@@ -61,7 +61,8 @@ class AttentionPath:
             self.vector_values = VectorValues(
                 vectors, scaling, some.bags, some.weights, self._loss.device, self._loss.dtype
             )
-        # 3) what one fit leaves to the next
+        # 3) what one fit leaves to the next: a point with its gradient and curvature, all forgotten
+        # where C falls or the objective changes otherwise, and the point alone after `start_at`
         self._objective: AttentionObjective | None = None
         self._mean_C = 1.0
         self._last_C = np.inf

@@ -325,7 +325,8 @@ def scaling_of(
             odds += totals.stated
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        counted = slice(None) if trust is None else is_seen  # all others are 0
+        # Of tokens without documents, people's odds do not count; without people, all are 0.
+        counted = slice(None) if trust is None else is_seen
         scales = _rescaled_power(odds, statistics.n_seen, counted)
         scales /= importance[:, None]
     # 2) their unit: with u = 0 and a document of mean mass, the output is that of logistic
@@ -352,8 +353,8 @@ def scaling_of(
 def _rescaled_power(odds: Array, n_seen: int, counted: Any) -> Array:
     """Return ``|odds| ** LOG_ODDS_EXPONENT``, rescaled to the odds' own root mean square.
 
-    In the memory of `odds`, (n_tokens, n_outputs), of which the rows `counted` are 0 for all but
-    `n_seen` tokens. Where none of them separates the classes (all odds 0) the result is 1.
+    It is in the memory of `odds`, (n_tokens, n_outputs). The root mean square is that of the rows
+    `counted`, all but `n_seen` of which are 0. Where all odds are 0, the result is 1.
     """
     squares = float(np.vdot(odds[counted], odds[counted]))
     if not squares > 1e-12 * n_seen * odds.shape[1]:

@@ -4,7 +4,7 @@ A word s that is trusted for class k has the stated log-odds :math:`w_{sk} = 1`,
 two classes have one output, the second has 1 and the first -1. With them the prior mean
 (:mod:`.prior_mean`) is
 
-.. math:: \bar b_{sk} = \tfrac12 (\alpha\, \phi_s r_{sk} + \gamma\, w_{sk})\, \nu\, e^{-a_s},
+.. math:: \bar b_{sk} = \tfrac12 (\alpha\, \phi_s r_{sk} + \zeta\, w_{sk})\, \nu\, e^{-a_s},
 
 in training and in prediction alike: what is stated knows no document's class. The penalty shrinks a
 token by the size of :math:`\phi_s r_{sk} + w_{sk}`.
@@ -13,9 +13,9 @@ The factor :math:`\phi_s` is 1 for trusted words, and n-grams with one. For othe
 3 / (3 + m), with the mean m of the weights of trusted words in a training text: where there are
 about three, other words are evidence for half.
 
-After training, a word that speaks more for another class than for its own, its letters included,
-gets a value with which it speaks for both alike, and one that speaks against its class where there
-is no other a value with which it says nothing.
+After training, the value of a word that, with its letters, speaks more for another class than for
+its own is raised until it speaks for both alike. With two classes or several labels, a word that
+speaks against its class gets a value with which it says nothing.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ Tokens :math:`s` with vectors :math:`G_s` of length 1 have the values
 with the prior mean, value scales and starting scores of :mod:`.objective`, where t and w have the
 same penalty: a priori, values have the covariance :math:`I + \gamma^2 G G^\top`, in units of
 :math:`\kappa`, the root mean square of :math:`\sigma_{sk} e^{\pi_s}` over the tokens of training.
-A token that no document of
-training has is given what its vector says.
+A token that is in no training document gets the value that its vector gives.
 
 The vectors are rotated, which changes no product with them, so that what they add to the outputs of
 different documents, before training, is uncorrelated: the curvature by w is then almost diagonal.
@@ -34,8 +33,8 @@ class VectorValues:
     """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
 
     `bags` are those of some documents, with `document_weights`. `unit` is kappa, `factors`,
-    (n_tokens,), are exp(-pi); `rotation`, (d, d), makes `matrix`, (n_vectors, d), of the vectors
-    times both, those of the tokens `tokens`.
+    (n_tokens,), are exp(-pi). `matrix`, (n_vectors, d), has the vectors of the tokens `tokens`,
+    times both, rotated by `rotation`, (d, d).
     """
 
     def __init__(
