@@ -231,7 +231,7 @@ export class TextPart {
     legend.replaceChildren(
       create("span", {}, ramp("p"), ` for ${view.targetName}`),
       create("span", {}, ramp("n"), ` for ${view.otherName}`),
-      create("span", {}, "Darkest: the strongest word. Grey text: unknown to the model."),
+      create("span", {}, "Fullest colour: the strongest word. Grey text: unknown to the model."),
     );
     if (view.isChosen) {
       const choose = "Choose another class above to see what speaks for it.";
