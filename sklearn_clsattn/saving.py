@@ -135,8 +135,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ----------
     path : str or path-like
         The file. A ``.skops`` file may come from anyone: it can contain only this package's
-        estimators, whose arrays are checked, and types that skops considers safe. Any other file is
-        a pickle, which can run any code: load only files that you trust.
+        estimators, whose own arrays and vocabularies are checked, and types that skops considers
+        safe. Any other file is a pickle, which can run any code: load only files that you trust.
     trusted : sequence of str, type or function, default=()
         Other types and functions that a ``.skops`` file may contain, or their names as given by
         :func:`save_model` and the error. Their code may run.

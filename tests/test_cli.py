@@ -178,7 +178,7 @@ def test_colours_reach_a_terminal(run, monkeypatch):
     assert "\ufffd" not in out
 
 
-@pytest.mark.parametrize("name", ["A.CSV", "A.TSV", "A.Jsonl"])
+@pytest.mark.parametrize("name", ["A.CSV", "A.TSV", "A.Jsonl", "parquet.csv"])
 def test_a_format_is_known_by_its_name_in_any_case(name, folder):
     texts = pd.DataFrame({"text": ["a good film", "bad"], "label": ["good", "bad"]})
     if name == "A.Jsonl":

@@ -139,14 +139,14 @@ def read_table(path: Path, sep: str | None = None, encoding: str = "utf-8") -> p
     extension of a compression.
     """
     # 1) formats whose cells have types
-    suffixes = path.name.lower().split(".")
-    if "parquet" in suffixes:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if ".parquet" in suffixes:
         return pd.read_parquet(path)
-    if "jsonl" in suffixes:
+    if ".jsonl" in suffixes:
         return pd.read_json(path, lines=True, dtype=False, convert_axes=False, encoding=encoding)
     # 2) delimited text
     quoting: Any = csv.QUOTE_MINIMAL
-    if "tsv" in suffixes and sep is None:
+    if ".tsv" in suffixes and sep is None:
         sep = "\t"
         quoting = csv.QUOTE_NONE
     with warnings.catch_warnings():

@@ -326,7 +326,7 @@ def _labelled(
         targets = targets_of_labels(y)
         labels = targets.classes[targets.values]
     check_consistent_length(texts, labels)
-    weights = checked_weights(labels, sample_weight) if len(texts) else labels
+    weights = checked_weights(labels, sample_weight) if len(texts) else np.zeros(0)
     rows = np.flatnonzero(weights > 0)
     numbers = checked_groups(labels, groups)
     given_groups = None if numbers is None else numbers[rows]

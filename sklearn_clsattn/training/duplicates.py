@@ -65,9 +65,8 @@ def near_copies(bags: Bags, projected: Array, copies: Numbers, weights: Array) -
     """Return a number per document, the same for copies and near-copies, (n_documents,).
 
     `projected`, (2, n_documents), are the bags' :func:`projections`, and `copies` the numbers of
-    copies alone. Near-copies have the same bags but for units that no other
-    document of positive weight has, if those are less than a quarter and :data:`LEAST_SHARED`
-    others are left.
+    copies alone. Near-copies have the same bags but for units that no other document of positive
+    weight has, if those are less than a quarter and :data:`LEAST_SHARED` others are left.
     """
     units = bags.units
     # 1) the units that documents share which are not copies: one of all copies counts
