@@ -384,22 +384,6 @@ def class_probabilities(classifier: BaseAttentionClassifier, outputs: Array) -> 
     return np.asarray(expit(outputs)) if classifier.multilabel_ else probabilities(outputs)
 
 
-def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
-    """Return the model of a fitted classifier."""
-    return classifier._model()
-
-
-def bags_of_documents(classifier: BaseAttentionClassifier, X: Any) -> Bags:
-    """Return documents in the form that the fitted model of a classifier expects."""
-    return classifier._bags(X)
-
-
-def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings | None:
-    """Return the embeddings of a fitted classifier with word vectors, else None."""
-    stored = classifier._embeddings
-    return stored if isinstance(stored, VectorEmbeddings) else None
-
-
 def sharpened(classifier: Any, factor: float) -> Any:
     """Return a classifier whose decisions are those of a fitted one, times a factor."""
     other = copy(classifier)

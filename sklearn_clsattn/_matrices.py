@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 
+from ._threads import in_threads
 from ._types import Array, Numbers
 
 _BITS_PER_NAT = 1.0 / np.log(2.0)
@@ -43,12 +44,20 @@ def as_csr(X: Any) -> Any:
     if not X.has_canonical_format:
         # Sums of duplicates could overflow small integers.
         X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
+        _sort_indices(X)
         X.sum_duplicates()
     has_zeros = not X.data.min(initial=1) > 0
     if has_zeros or len(X.data) > X.nnz:  # arrays may be longer than what is in use
         X = X.copy()
         X.eliminate_zeros()
     return X
+
+
+def _sort_indices(X: Any) -> None:
+    """Sort the entries of each row of a CSR matrix by column, in threads."""
+    if not X.has_sorted_indices:
+        in_threads(lambda block: block[1].sort_indices(), row_blocks(X))
+        X.has_sorted_indices = True
 
 
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:

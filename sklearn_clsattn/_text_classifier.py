@@ -20,7 +20,7 @@ from ._pickling import SavedMixin
 from ._types import Array
 from ._writing import written_whole
 from .text._class_words import TrustedWords
-from .text._context_vectorizer import ContextVectorizer, bags_of, fit_bags
+from .text._context_vectorizer import ContextVectorizer
 from .text._stop_words import StopWord
 from .text._teacher import learn_from_teachers
 from .text._tokens import checked_texts
@@ -262,7 +262,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         # 2) without
         with fit_task_with_part(self, classifier, X, y):
             given = {"sample_weight": sample_weight, "groups": groups}
-            bags = fit_bags(vectorizer, X, y, unlabeled=unlabeled, **given)
+            bags = vectorizer._fit_bags(X, y, unlabeled=unlabeled, **given)
             classifier.fit(bags, y, **given)
             self.vectorizer_ = vectorizer
             self.classifier_ = classifier
@@ -323,12 +323,12 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             if getattr(self, name):
                 raise ValueError(f"{name} need all texts at once: use fit.")
         if hasattr(self, "classifier_"):
-            bags = bags_of(self.vectorizer_, X)
+            bags = self.vectorizer_._bags_of(X)
             classifier = copy(self.classifier_).set_params(**self._new_classifier().get_params())
         else:
             classifier = self._new_classifier()
             self.vectorizer_ = self._new_vectorizer()
-            bags = fit_bags(self.vectorizer_, X, y, sample_weight=sample_weight)
+            bags = self.vectorizer_._fit_bags(X, y, sample_weight=sample_weight)
         self.classifier_ = classifier.partial_fit(bags, y, classes, sample_weight)
         return self
 
@@ -550,5 +550,5 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
     def _predict_by(self, method: str, X: Iterable[str]) -> Any:
         """Return the result of a method of the classifier for the bags of texts."""
         check_is_fitted(self)
-        bags = bags_of(self.vectorizer_, X)
+        bags = self.vectorizer_._bags_of(X)
         return getattr(self.classifier_, method)(bags)

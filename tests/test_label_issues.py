@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.text._context_vectorizer import bags_of
 
 
 def margins_of(decision, codes):
@@ -110,7 +109,7 @@ def test_texts_are_read_as_in_the_fit():
     texts = [f"item {1000 + i} is {word}" for i, word in enumerate(words)]  # copies by characters
     labels = np.isin(words, ["lovely", "great"])
     model = TextClassifier(min_df=1).fit(texts, labels)
-    expected = label_issues(model.classifier_, bags_of(model.vectorizer_, texts), labels)
+    expected = label_issues(model.classifier_, model.vectorizer_._bags_of(texts), labels)
     assert_frame_equal(label_issues(model, texts, labels), expected)
 
 

@@ -16,7 +16,6 @@ from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain, label_issues
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import WordVectors
-from sklearn_clsattn.text._context_vectorizer import fit_bags
 from sklearn_clsattn.training.documents import Documents
 from sklearn_clsattn.training.prior_mean import prior_mean
 from sklearn_clsattn.training.statistics import scaling_of
@@ -225,7 +224,7 @@ def test_words_without_classes_make_others_count_less():
     model = clone(plain).set_params(trusted_words=known).fit(texts[:300], moods[:300])
     occurrences = [model.vectorizer_.occurrences(text) for text in texts[:300]]
     n_known = sum(one.weights[np.isin(one.terms, known)].sum() for one in occurrences) / 300
-    factors = fit_bags(model.vectorizer_, texts[:300], moods[:300]).trusted.factors
+    factors = model.vectorizer_._fit_bags(texts[:300], moods[:300]).trusted.factors
     assert_allclose(np.unique(factors), [3 / (3 + n_known), 1], rtol=1e-6)
     shares = []
     for one in (plain, model):
@@ -238,7 +237,7 @@ def test_words_without_classes_make_others_count_less():
 def test_letters_are_no_trusted_words():
     model = TextClassifier(C=1.0, trusted_words={"billing": ["the", "in"]})
     model.fit(TEXTS[:100], TOPICS[:100])
-    factors = fit_bags(model.vectorizer_, TEXTS[:100], TOPICS[:100]).trusted.factors
+    factors = model.vectorizer_._fit_bags(TEXTS[:100], TOPICS[:100]).trusted.factors
     names = model.get_feature_names_out().tolist()
     assert factors[names.index("in the")] == 1
     others = {name for name, factor in zip(names, factors, strict=True) if factor < 1}

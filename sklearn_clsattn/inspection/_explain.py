@@ -18,10 +18,9 @@ from .attention_sum import AttentionSum
 from .decision_sums import sum_of
 from .explanation import Explanation
 from .inner_classifiers import Members, has_several_labels, members_of
-from .predictor import Predictor
+from .predictor import Predictor, TextModel
 from .shown_classes import shown_classes, with_and_without
 from .terms import Explained
-from .text_model import TextModel
 from .word_effects import WordEffects
 
 

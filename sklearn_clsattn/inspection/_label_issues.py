@@ -12,7 +12,6 @@ from scipy.special import expit, softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
-from .._base import fitted_attention
 from .._classifier import ClsAttentionClassifier
 from .._preparation import class_offsets, prepared
 from .._targets import Targets
@@ -150,7 +149,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     from ..training.regularization_path import AttentionPath
 
     # 1) The documents and the objective, as in the fit.
-    model = fitted_attention(classifier)
+    model = classifier._model()
     matrix = documents.bags.matrix()
     targets = documents.targets
     documents, _ = prepared(

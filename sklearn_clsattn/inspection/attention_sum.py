@@ -12,17 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._bags import Bags
-from .._base import (
-    BaseAttentionClassifier,
-    bags_of_documents,
-    class_probabilities,
-    fitted_attention,
-    vector_embeddings,
-)
+from .._base import BaseAttentionClassifier, class_probabilities
 from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
 from .._types import Array
-from ..text._context_vectorizer import ContextVectorizer, bags_of
+from ..text._context_vectorizer import ContextVectorizer
+from ..training.fitted_model import VectorEmbeddings
 from .column_names import column_names
 from .shown_classes import ShownClasses
 from .similar_tokens import Likeness
@@ -61,12 +56,12 @@ class AttentionSum:
                 and isinstance(classifier, ClsAttentionClassifier)
                 and not hasattr(classifier, "entry_scale_")
             )
-            documents = bags_of(step, documents) if makes_bags else step.transform(documents)
-        return bags_of_documents(classifier, documents)
+            documents = step._bags_of(documents) if makes_bags else step.transform(documents)
+        return classifier._bags(documents)
 
     def decisions(self, read: Bags) -> Array:
         """Return the decisions for bags, (n_documents, n_outputs)."""
-        return fitted_attention(self.classifier).outputs(read)
+        return self.classifier._model().outputs(read)
 
     def probabilities(self, read: Bags, decisions: Array) -> Array:
         """Return the probabilities of classes, or of labels."""
@@ -120,9 +115,15 @@ class AttentionSum:
         """Return a text with the places of its tokens."""
         return locate(self.steps[0] if self.steps else None, text, tokens)
 
+    @property
+    def _embeddings(self) -> VectorEmbeddings | None:
+        """The embeddings of a classifier with word vectors."""
+        stored = self.classifier._embeddings
+        return stored if isinstance(stored, VectorEmbeddings) else None
+
     def likeness(self, shown: ShownClasses) -> Likeness | None:
         """Return the vectors of the model's tokens, if they have some."""
-        embeddings = vector_embeddings(self.classifier)
+        embeddings = self._embeddings
         if embeddings is None:
             return None
         return Likeness(self.names, embeddings, shown.outputs, shown.sign)
@@ -130,8 +131,8 @@ class AttentionSum:
     def _units(self, bags: Bags) -> _Units:
         """Return documents by columns, or by words if words have character n-grams."""
         names = self.names
-        fitted = fitted_attention(self.classifier)
-        embeddings = vector_embeddings(self.classifier)
+        fitted = self.classifier._model()
+        embeddings = self._embeddings
         without_vectors = None if embeddings is None else embeddings.own
         if bags.tokens is None or bags.names is None:
             return _Units(bags.units, fitted, names, None, without_vectors)

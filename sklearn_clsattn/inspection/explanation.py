@@ -19,10 +19,10 @@ from .explanation_page import explanation_html
 from .formatting import shortened
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
+from .predictor import TextModel
 from .shown_classes import class_pairs, difference
 from .similar_tokens import Likeness
 from .terminal import render_text
-from .text_model import TextModel
 from .token_positions import LocatedText
 from .view import views
 

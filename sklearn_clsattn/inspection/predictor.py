@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ from scipy.special import logit
 from .._types import Array, Numbers
 from .._validation import encode_labels
 from ..text._teacher_answers import to_numpy
-from .terms import DecisionSum
+from .shown_classes import ShownClasses
+from .terms import DecisionSum, Explained
+from .token_positions import LocatedText
 from .word_search import REACHED
 
 _LOG_OF_NOTHING = float(np.log(np.finfo(np.float64).tiny))  # of a probability of 0
@@ -151,6 +153,24 @@ class Predictor:
         return decisions, probabilities
 
 
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    """A fitted estimator of texts, and how it decides for the explained classes."""
+
+    predictor: Predictor
+    explained: Explained
+    shown: ShownClasses
+
+    def decisions(self, texts: list[str]) -> Array:
+        """Return the decisions for the explained classes, (n_texts, n_targets)."""
+        read = self.explained.read(self.predictor.container(texts))
+        return self.shown.select(self.explained.decisions(read))
+
+    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
+        """Return a text with the places of its tokens."""
+        return self.explained.locate(text, tokens)
+
+
 def _are_level(scores: Array) -> bool:
     """Return whether the two highest scores of a document may be level, but for rounding."""
     first_two = np.partition(scores, -2, axis=1)[:, -2:]
@@ -164,7 +184,7 @@ def _threshold(wrapper: Any, has_probabilities: bool) -> tuple[int, float]:
         return 1, 0.0
     scorer = getattr(wrapper, "_curve_scorer", None)  # of a tuned threshold
     pos_label = (
-        wrapper.pos_label if scorer is None else scorer._get_pos_label()  # noqa: SLF001 - no public name
+        wrapper.pos_label if scorer is None else scorer._get_pos_label()  # no public name
     )
     number = 1 if pos_label is None else wrapper.classes_.tolist().index(pos_label)
     if has_probabilities and wrapper.response_method != "decision_function":

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base import class_probabilities, fitted_attention
+from .._base import class_probabilities
 from .._writing import label_text, visible, written_whole
-from ..text._context_vectorizer import ContextVectorizer, bags_of, stop_words_of
+from ..text._context_vectorizer import ContextVectorizer
 from ._model_file import StoredModel, model_file
 
 LARGEST_CHANGE = 0.001  # of a probability by numbers of 16 bits
@@ -111,10 +111,10 @@ def _stored(
 
     Also return the largest change by 16 bits; None in 32.
     """
-    fitted = fitted_attention(classifier)
+    fitted = classifier._model()
     if texts:
         half = StoredModel.from_fitted(fitted, half=True)
-        bags = bags_of(vectorizer, texts)
+        bags = vectorizer._bags_of(texts)
         before = class_probabilities(classifier, fitted.outputs(bags))
         after = class_probabilities(classifier, half.fitted.outputs(bags))
         change = float(np.abs(after - before).max())
@@ -128,7 +128,7 @@ def _stop_words(vectorizer: Any) -> list[str]:
     if vectorizer.tokenizer is not None:
         raise ValueError("A page reads texts with the default tokens: fit without a tokenizer.")
     words = []
-    for word in stop_words_of(vectorizer):
+    for word in vectorizer._stop_words:
         if not isinstance(word, str):
             raise ValueError(
                 f"A page has stop words, but no patterns of them, got {word.pattern!r}: name the "

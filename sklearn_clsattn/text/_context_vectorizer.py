@@ -581,7 +581,14 @@ class ContextVectorizer(  # type: ignore[call-arg]
             Sums of the weights of occurrences, CSR of `dtype`, in the container of scikit-learn's
             `sparse_interface`.
         """
-        return _plain(bags_of(self, raw_documents))
+        return _plain(self._bags_of(raw_documents))
+
+    def _bags_of(self, raw_documents: Any) -> Any:
+        """Return the bags of texts."""
+        check_is_fitted(self)
+        texts = self._texts(raw_documents)
+        placed = map(self._read, batches(texts, _BATCH))
+        return self._bags(len(texts), placed, self._unit_numbers())
 
     @property
     def token_vectors_(self) -> NDArray[np.float32]:
@@ -804,24 +811,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         of_tokens = numbers.number(placed.tokens.words)[placed.tokens.ids]
         longer = units[1:] if shortest == 1 else units
         return [_UnitsOfLength(of_tokens, 1, 0), *longer]
-
-
-def fit_bags(vectorizer: ContextVectorizer, texts: Any, y: Any, **params: Any) -> Any:
-    """Fit a vectorizer, and return the bags of its texts, with word vectors."""
-    return vectorizer._fit_bags(texts, y, **params)
-
-
-def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
-    """Return the bags of texts by a fitted vectorizer."""
-    check_is_fitted(vectorizer)
-    texts = vectorizer._texts(raw_documents)
-    placed = map(vectorizer._read, batches(texts, _BATCH))
-    return vectorizer._bags(len(texts), placed, vectorizer._unit_numbers())
-
-
-def stop_words_of(vectorizer: ContextVectorizer) -> list[StopWord]:
-    """Return the tokens and patterns that a fitted vectorizer leaves out of texts."""
-    return vectorizer._stop_words
 
 
 def _build_unit_numbers(

@@ -43,7 +43,7 @@ from .._threads import thread_pool
 from .._types import Array, Numbers
 from .._validation import checked_groups, checked_weights, has_columns, targets_of_labels
 from ..training.fitted_model import log_probabilities
-from ._context_vectorizer import ContextVectorizer, fit_bags
+from ._context_vectorizer import ContextVectorizer
 from ._teacher_answers import answers_of, in_classes, joined, learns_from_labels, listed, needs_fit
 from ._teacher_shares import (
     accuracies_by_agreement,
@@ -362,8 +362,7 @@ def _fit_plain_texts(
     vectorizer: ContextVectorizer, teachers: Teachers, weights: Array, unlabeled: list[str]
 ) -> TaughtTexts:
     """Fit a vectorizer to labelled texts as without teachers, and return their bags."""
-    bags = fit_bags(
-        vectorizer,
+    bags = vectorizer._fit_bags(
         teachers.labelled_texts,
         teachers.labels,
         sample_weight=weights,
@@ -387,7 +386,7 @@ def _fit_taught_texts(
     if groups is not None:  # each taught text is one of its own
         groups = np.append(groups, groups.max(initial=-1) + 1 + np.arange(len(teachers.texts)))
     texts = [*teachers.labelled_texts, *teachers.texts]
-    bags = fit_bags(vectorizer, texts, targets, sample_weight=weights, groups=groups)
+    bags = vectorizer._fit_bags(texts, targets, sample_weight=weights, groups=groups)
     return TaughtTexts(bags, targets, weights, n_labelled, groups)
 
 
