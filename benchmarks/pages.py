@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -22,7 +23,8 @@ _FOLDERS = {
     "reviews": "folder with imdb_*.csv.gz and yelp_stars_*.csv.gz",
     "explore": "folder of sets, NAME.csv.gz: text, label and part",
 }
-_LOAD_AT_START = psutil.getloadavg()[0]  # before a benchmark adds to it
+_TIMES_AT_START = psutil.cpu_times()
+_MOST_BY_OTHERS = 0.1  # of the processors' time during a benchmark
 _PACKAGES = ("sklearn-clsattn", "scikit-learn", "numpy", "scipy", "torch")
 
 
@@ -83,11 +85,18 @@ def machine() -> str:
 
 
 def busy() -> str:
-    """Return a warning if the machine was busy, else nothing."""
-    cores = joblib.cpu_count()
-    load = f"load {_LOAD_AT_START:.2f} on {cores} cores"
-    message = f"**The machine was busy** ({load}): do not trust times."
-    return "" if cores / 2 > _LOAD_AT_START else message
+    """Return a warning if other processes, or other machines, were at work meanwhile."""
+    # 1) what all used of the processors' time
+    passed = [now - then for now, then in zip(psutil.cpu_times(), _TIMES_AT_START, strict=True)]
+    times = psutil.cpu_times()._make(passed)
+    used = sum(times) - times.idle - getattr(times, "iowait", 0.0)
+    # 2) what this process and those that it started used
+    own = sum(os.times()[:4])
+    own += sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children(recursive=True))
+    by_others = (used - own) / sum(times)
+    if by_others < _MOST_BY_OTHERS:
+        return ""
+    return f"**The machine was busy** (others used {by_others:.0%} of it): do not trust times."
 
 
 def _processor() -> str:
