@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import torch
 
     from .training.documents import Documents
-    from .training.result import FitResult
+    from .training.fitted_model import FitResult
     from .training.statistics import CorpusStatistics
 
 

@@ -1,7 +1,5 @@
 """Fits as tasks of scikit-learn's callbacks, such as its progress bar; from scikit-learn 1.9 on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

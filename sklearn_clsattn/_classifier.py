@@ -25,7 +25,7 @@ from ._validation import checked_weights, targets_of_batch, validated_bags
 if TYPE_CHECKING:
     from .training.documents import Documents
     from .training.earlier_batches import Stream
-    from .training.result import FitResult
+    from .training.fitted_model import FitResult
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:

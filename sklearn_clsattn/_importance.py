@@ -10,8 +10,6 @@ Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, a
 C. D. Manning (2012), Baselines and Bigrams, ACL.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._matrices import safe_divide

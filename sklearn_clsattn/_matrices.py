@@ -1,7 +1,5 @@
 """Document-term matrices: conversions, blocks of rows, and damping of counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import copy
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Checks of the input of estimators: scikit-learn's, and ours where these would mislead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -153,7 +151,7 @@ def targets_of_columns(y: Any, classes: ArrayLike | None = None) -> Targets:
         )
     # 2) several labels, or probabilities
     if np.isin(matrix, (0, 1)).all():
-        return Targets.from_several_labels(names, matrix)
+        return Targets(names, matrix.astype(np.float64), multilabel=True)
     probabilities = matrix.astype(np.float64)
     check_probabilities(probabilities)
     return Targets.from_probabilities(names, probabilities)

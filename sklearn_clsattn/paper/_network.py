@@ -31,7 +31,7 @@ from ._trainer import FitOptions, split_documents, train
 
 if TYPE_CHECKING:
     from ..training.documents import Documents
-    from ..training.result import FitResult
+    from ..training.fitted_model import FitResult
 
 # A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
@@ -247,7 +247,7 @@ def fit_network(documents: Documents, classifier: Any, options: FitOptions) -> F
         intercept = torch.from_numpy(log_odds).to(options.device, options.precision)
     start = draw_embeddings(
         documents.shape[1],
-        documents.n_outputs,
+        documents.targets.n_outputs,
         classifier.embedding_dim,
         seed=options.seed,
         dtype=options.precision,

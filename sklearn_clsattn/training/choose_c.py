@@ -344,7 +344,7 @@ class HeldOut:
         self._output_loss = output_loss(targets, weights)
         self._n_tokens = documents.shape[1]
         self._points: dict[float, torch.Tensor] = {}
-        self._tol = SEARCH_TOL * (documents.n_outputs if targets.multilabel else 1)
+        self._tol = SEARCH_TOL * (targets.n_outputs if targets.multilabel else 1)
 
     def begin(self, scale: float, attention_C: float) -> None:
         """Set the scale gamma of the vectors' part of the values and `attention_C`."""

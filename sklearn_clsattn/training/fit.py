@@ -5,8 +5,6 @@ same problem as minimising it over the scores E.p and the values E.v (represente
 ``docs/mathematics.md``), so E never appears here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,8 +15,8 @@ import torch
 from .._bags import TokenVectors
 from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
+from .fitted_model import FitResult, OnIteration
 from .regularization_path import AttentionPath
-from .result import FitResult, OnIteration
 from .statistics import IMPORTANCE_FLOOR, TokenScaling
 from .trusted_words import kept_to_their_class
 from .vector_values import SCALES, with_vectors
@@ -34,7 +32,7 @@ def default_tol(documents: Documents) -> float:
     Of several labels, losses and so gaps are added up.
     """
     tol = FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
-    return tol * documents.n_outputs if documents.statistics.multilabel else tol
+    return tol * documents.targets.n_outputs if documents.targets.multilabel else tol
 
 
 def fit_attention(
@@ -108,7 +106,7 @@ def fit_attention(
         factors = path.vector_values.factors
         model = with_vectors(result.model, seen, vectors, factors, weights, unseen_score)
         result = replace(result, model=model)
-        rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
+        rows = weights[:, 0] if documents.targets.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": vector_scale or 0.0, "vector_weights_": rows}
     return replace(result, attributes=result.attributes | attributes)
 

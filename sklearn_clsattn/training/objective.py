@@ -13,8 +13,6 @@ each of their components before its last (:mod:`.vector_values`). Its blocks are
     \Omega = \sum_i \omega_i .
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

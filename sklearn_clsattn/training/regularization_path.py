@@ -1,7 +1,5 @@
 """Fits of the same documents for several C, each from the last one's result."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +8,10 @@ import torch
 
 from .._bags import TokenVectors
 from .documents import Documents
+from .fitted_model import FitResult, OnIteration
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
-from .result import FitResult, OnIteration
 from .solve import solve
 from .statistics import TokenScaling, scaling_of
 from .vector_values import VectorValues

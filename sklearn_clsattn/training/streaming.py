@@ -21,8 +21,6 @@ is known from logistic regression [1]_ [2]_; ``docs/mathematics.md`` has the dif
    NeurIPS 2011.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +31,10 @@ from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
 from .earlier_batches import Memory, Stream
 from .fit import default_tol
-from .fitted_model import FittedAttention
+from .fitted_model import FitResult, FittedAttention, OnIteration
 from .loss import AttentionLoss
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
-from .result import FitResult, OnIteration
 from .solve import solve
 from .statistics import CorpusStatistics, TokenScaling, scaling_of
 

@@ -18,8 +18,6 @@ its own is raised until it speaks for both alike. With two classes or several la
 speaks against its class gets a value with which it says nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
