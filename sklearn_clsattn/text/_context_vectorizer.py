@@ -368,11 +368,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
             )
         return _plain(self._bags(placed.tokens.n_documents, [placed], numbers))
 
-    @all_or_nothing
     def _fit_bags(
         self,
         raw_documents: Any,
-        y: Any = None,
+        y: Any,
         sample_weight: Any = None,
         unlabeled: Any = None,
         groups: Any = None,

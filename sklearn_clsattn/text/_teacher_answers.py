@@ -1,7 +1,5 @@
 """What other models, as teachers, say of texts: probabilities or labels, and names of classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

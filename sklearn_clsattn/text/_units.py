@@ -4,8 +4,6 @@ A word has its own column, if it is in the vocabulary, and the columns of its ch
 a bag is the product of a matrix of documents by words and a matrix of words by columns.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
