@@ -25,7 +25,7 @@ def problem(n_classes, seed=0, X=None, *, n_documents=12):
 
 
 def exact(X, loss, values, scores):
-    """Return the gradient by the scores over its size, in mpmath's precision, digit by digit.
+    """Return the gradient by the scores, and its size, in mpmath's precision, digit by digit.
 
     dL/da_s = sum_i omega_i / Omega sum_k dl_i/dF_ik q_is (b_sk - f_ik), and the size is
     sum_ik omega_i / Omega |dl_i/dF_ik| sum_s q_is (b_sk - f_ik)^2 / max |b|.
@@ -57,7 +57,7 @@ def exact(X, loss, values, scores):
             gradient[s] += omega[i] * qs * pull / sum(omega)
             squares = sum(abs(g[k]) * (b[s][k] - f[k]) ** 2 for k in outputs)
             size += omega[i] * qs * squares / sum(omega) / largest
-    return np.array([float(x / size) for x in gradient])
+    return np.array([float(x / size) for x in gradient]), float(mpmath.log(size))
 
 
 @CLASSES
@@ -70,8 +70,9 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
     point = objective(scores)
     assert objective.is_spread == (scale <= 30)
     with mpmath.workdps(100 + 4 * int(scale)):
-        expected = exact(X, loss, values, scores)
+        expected, log_size = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-10, atol=1e-300 if scale > 1 else 1e-14)
+    assert point.log_size == pytest.approx(log_size, rel=1e-12, abs=1e-12)
     matrix = torch.nn.functional.pad(torch.column_stack([scores, values]), (0, 0, 0, 1))
     assert point.loss == pytest.approx(loss(matrix)[0] / loss.total_weight, rel=1e-12)
     assert float(point.direction[X.shape[1] // 2]) == 0
@@ -95,8 +96,9 @@ def test_scores_of_any_size(n_classes, scores, is_spread):
     point = objective(scores)
     assert objective.is_spread == is_spread
     with mpmath.workdps(2000):
-        expected = exact(X, loss, values, scores)
+        expected, log_size = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-11)
+    assert point.log_size == pytest.approx(log_size, rel=1e-11)
 
 
 @CLASSES
@@ -107,7 +109,7 @@ def test_ties_and_the_selection(n_classes):
     objective = SelectiveObjective(X, loss, values)
     point = objective(scores)
     with mpmath.workdps(1000):
-        expected = exact(X, loss, values, scores)
+        expected, _ = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-11, atol=1e-300)
     selected, unselected = objective.selection(scores)
     rows, tokens = selected_tokens(scores.numpy(), X).nonzero()

@@ -223,7 +223,7 @@ def learn_from_teachers(
     n_each = len(teachers.texts) / len(sample)
     taught_logs = _taught_logs(model, some_texts, some, n_each, shares, judges)
     sharpness, loss = _sharpness_and_loss(taught_logs, plain, judges)
-    plain_model = _better_without(classifier, model, plain, labels, groups, judges, loss)
+    plain_model = _better_without(classifier, model, plain, labels, judges, loss)
     if plain_model is None:
         return lesson._replace(sharpness=sharpness, classifier=sharpened(model, sharpness))
     return lesson._replace(
@@ -239,7 +239,6 @@ def _better_without(
     model: ClsAttentionClassifier,
     plain: Documents,
     labels: NDArray[Any],
-    groups: Numbers | None,
     judges: Folds,
     loss: float,
 ) -> ClsAttentionClassifier | None:
@@ -249,6 +248,7 @@ def _better_without(
     if loss <= _CLEARLY_LESS * _loss(logs, plain, judges):
         return None
     # 2) with penalties of its own
+    groups = plain.given_groups
     plain_model = clone(classifier).fit(plain.bags, labels, plain.weights, groups=groups)
     logs = _plain_logs(plain_model, plain, judges)
     return plain_model if loss > _loss(logs, plain, judges) else None
