@@ -20,6 +20,7 @@ import torch
 from ..training.documents import Documents
 from ..training.fitted_model import FitResult, FittedAttention, StoredEmbeddings
 from ..training.loss import AttentionLoss
+from ..training.objective import CLS_PENALTY
 from ..training.products import to_array
 from ._one_step_embeddings import default_step_size
 from ._random_start import draw_embeddings, take_one_step
@@ -30,7 +31,6 @@ from ._trainer import FitOptions, split_documents, train
 ADAM_ON_EMBEDDINGS = 1e-3, 1e-8
 ADAM_ON_SCORES = 0.036, 4.5e-7
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
-CLS_PENALTY = 1.0  # on the score of <cls>, as in ClsAttentionClassifier
 
 
 class TokenModel(torch.nn.Module):

@@ -53,6 +53,7 @@ class SelectiveGradient:
     """The gradient at some scores (see the module's docstring)."""
 
     direction: torch.Tensor  # (n_tokens,), dL/da over its size; 0 where there is none
+    log_size: float  # log(N / Omega); -inf where the gradient is 0
     loss: float  # mean
 
 
@@ -145,7 +146,8 @@ class SelectiveObjective:
         gradient -= by_token[:, -1]
         gradient *= weights
         gradient /= size
-        return SelectiveGradient(gradient, loss / total_weight)
+        log_size = math.log(size / total_weight)
+        return SelectiveGradient(gradient, log_size, loss / total_weight)
 
     def _by_entries(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss and gradient entry by entry, whatever the scores."""
@@ -172,7 +174,7 @@ class SelectiveObjective:
             largest = float(log_magnitudes.max())
         direction = scores.new_zeros(self.n_tokens)
         if not largest > -math.inf:
-            return SelectiveGradient(direction, loss / total_weight)
+            return SelectiveGradient(direction, -math.inf, loss / total_weight)
         terms = torch.sign(slope_differences) * torch.exp(log_magnitudes - largest)
         document_sums = self._sums(terms)
         # 4) the size N, and the gradient e - q sum e
@@ -182,7 +184,10 @@ class SelectiveObjective:
         entry_gradients = terms.sum(dim=1)
         entry_gradients -= attention * self._at_entries(document_sums.sum(dim=1))
         direction.index_add_(0, self.tokens, entry_gradients.div_(size))
-        return SelectiveGradient(direction, loss / total_weight)
+        log_size = -math.inf
+        if size:
+            log_size = largest + math.log(size / total_weight)
+        return SelectiveGradient(direction, log_size, loss / total_weight)
 
     def _leading_values(self, entry_values: torch.Tensor, is_tied: torch.Tensor) -> torch.Tensor:
         """Return the values of documents' leading tokens, (n_documents, n_outputs).

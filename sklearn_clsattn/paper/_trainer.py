@@ -5,21 +5,17 @@ mini-batches, watches the loss of the documents held out, and stops. The modules
 of :class:`~._network.AttentionNetwork`; a batch is documents in the form that a module reads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from ..training.documents import Documents
 from ..training.fitted_model import FitResult, OnIteration
 from ..training.products import torch_dtype
-
-if TYPE_CHECKING:
-    from ..training.documents import Documents
 
 _NOT_CONVERGED = (
     "Training stopped at max_iter while the loss was still improving. Increase max_iter or "

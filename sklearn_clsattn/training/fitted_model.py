@@ -210,16 +210,6 @@ class FittedAttention:
         weights = self.token_weights(X.data)
         return _shares(X, weights, self.scores, self._cls_logit())
 
-    def selected(self, X: Any) -> sp.csr_array:
-        """Return the selected tokens (:func:`select_tokens`) as a boolean CSR array."""
-        documents, tokens = select_tokens(self.scores, X)
-        n_documents = X.shape[0]
-        n_selected = np.bincount(documents, minlength=n_documents)
-        indptr = np.zeros(n_documents + 1, dtype=X.indptr.dtype)
-        np.cumsum(n_selected, out=indptr[1:])
-        flags = np.ones(len(tokens), dtype=bool)
-        return sp.csr_array((flags, tokens, indptr), shape=X.shape)
-
     def _cls_logit(self) -> float:
         """Return the logarithm of the attention mass of ``<cls>``."""
         if not self.cls_weight:
@@ -314,6 +304,13 @@ def select_tokens(scores: Array, X: Any) -> tuple[NDArray[np.int64], NDArray[np.
     documents = np.searchsorted(X.indptr, entries, side="right") - 1
     tokens = X.indices[entries]
     return documents.astype(np.int64), tokens.astype(np.int64)
+
+
+def selection(scores: Array, X: Any) -> sp.csr_array:
+    """Return the pairs of :func:`select_tokens` as a boolean CSR array."""
+    documents, tokens = select_tokens(scores, X)
+    flags = np.ones(len(tokens), dtype=bool)
+    return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
 
 
 def count_selected(scores: Array, bags: Bags) -> Numbers:

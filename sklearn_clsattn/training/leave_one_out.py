@@ -173,15 +173,14 @@ class _Changes:
     def __init__(
         self, sums: Array, by_class: Array, lost_per_entry: NDArray[Any], totals: TokenTotals
     ) -> None:
-        first = totals.n_classes - totals.n_outputs  # the class of the first output
         self._sums = sums
-        self._is_of_class = by_class[:, first:] > 0
+        self._is_of_class = by_class[:, totals.first :] > 0
         self._lost_per_entry = lost_per_entry
         self._factors = totals.factors
         self._n_tokens = len(totals.smoothed)
         # Of every output: the tokens' totals in the other classes, then in its own.
-        of_others = totals.rest[:, first:].T
-        of_class = totals.smoothed[:, first:].T
+        of_others = totals.rest[:, totals.first :].T
+        of_class = totals.smoothed[:, totals.first :].T
         dtype = lost_per_entry.dtype
         self._tables = np.hstack([of_others, of_class], dtype=dtype, casting="same_kind")
 
@@ -267,8 +266,7 @@ def log_odds_without_groups(
     lost = of_groups(added * weights[rows])
     pseudo_counts = totals.pseudo_counts[X.indices]
     log_odds = np.empty((len(rows), totals.n_outputs))
-    first = totals.n_classes - totals.n_outputs  # the class of the first output
-    for k, column in enumerate(range(first, totals.n_classes)):
+    for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
         # 3) the totals of the output's class, and of all others, without the group
         lost_of_class = of_groups(added * by_class[rows, column])
         of_class = totals.smoothed[X.indices, column] - lost_of_class

@@ -1,14 +1,8 @@
 r"""The prior mean of the token values: half of what a naive Bayes says without each document.
 
-A penalty pulls the values towards a mean. With 0 for a mean, rare tokens say nothing. Here the mean
-of token s for output k is
-
-.. math:: \bar b_{sk} = \alpha\, \nu\, r_{sk}\, e^{-a_s}
-
-with the log-odds r of a naive Bayes, :math:`\nu` the :attr:`~.statistics.Scaling.unit`, and one
-number :math:`\alpha` for all tokens. In the numerator of a document's output the scores cancel: the
-mean adds :math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}`, a naive Bayes on the counts, divided by
-the document's attention mass.
+``docs/mathematics.md`` has the formula: the log-odds r of a naive Bayes, times the
+:attr:`~.statistics.Scaling.unit` and one number :math:`\alpha` for all tokens. The mean adds
+:math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}` to the numerator of a document's output.
 
 Log-odds that have seen a document tell too much about its class: the values trained beside them
 would only learn to take that back. So training uses the leave-one-out log-odds of every document
@@ -17,16 +11,13 @@ mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is hal
 that are trained find again, document by document, a part of what naive Bayes knows.
 
 Where the evidence separates the classes, no multiple has the least loss. So the multiple has a
-normal prior with mean 0, in the manner of a unit-information prior [1]_: its precision is the
-Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents of average
-evidence, divided by C where C is less than 1. So few documents do not make it large, many outweigh
-the prior, it follows the scale of the evidence, and goes to 0 with C.
+normal prior with mean 0, in the manner of a unit-information prior (Kass and Wasserman): its
+precision is the Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents
+of average evidence, divided by C where C is less than 1. So few documents do not make it large,
+many outweigh the prior, it follows the scale of the evidence, and goes to 0 with C.
 
 What people state of words (:mod:`.trusted_words`) has a multiple of its own, whose prior has the
 mean 1 and is worth more documents, whatever C is.
-
-.. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
-   Relationship to the Schwarz Criterion. JASA 90.
 """
 
 from __future__ import annotations
