@@ -136,9 +136,6 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         **{name: ClsAttentionClassifier._parameter_constraints[name] for name in _OF_CLASSIFIER},
     }
 
-    vectorizer_: ContextVectorizer
-    classifier_: ClsAttentionClassifier
-
     def __init__(
         self,
         *,

@@ -205,8 +205,6 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         "tokenizer": [callable, None],
     }
 
-    classes_: NDArray[Any]
-    model_: TextClassifier
     word_agreements_: dict[Any, dict[str, float]]
 
     def __init__(

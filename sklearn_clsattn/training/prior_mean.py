@@ -74,11 +74,6 @@ class PriorMean:
     half of the evidence.
     """
 
-    multiples: Array
-    precision: float
-    mean_loss: float
-    loss: AttentionLoss
-
     def __init__(
         self,
         log_odds: list[NDArray[np.floating[Any]]],
