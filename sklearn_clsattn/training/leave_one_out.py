@@ -19,8 +19,6 @@ the document itself does, and a weight of 2 stays the same as the document twice
 documents of one group (:mod:`.duplicates`) are left out together, too.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +38,20 @@ from .statistics import Scaling, TokenTotals
 _SMALLEST_SHARE = 1e-9  # of a total that is left without a document
 _SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
 _ROUNDING = 1e-12  # of sums that are added up in another order
+
+
+class Grouped(NamedTuple):
+    """Documents of groups with different bags, which are left out together.
+
+    rows : (n_grouped,), among all documents
+    groups : (n_grouped,), the group of each
+    by_class, weights : (n_grouped, n_classes) and (n_grouped,), each one's own weight
+    """
+
+    rows: Numbers
+    groups: Numbers
+    by_class: Array
+    weights: Array
 
 
 class Evidence:
@@ -205,20 +217,6 @@ class _Changes:
             kept *= weighted
             changes = row_sums(kept, X.indptr)
             self._sums[k, rows] += np.where(is_of_class, changes, -changes)
-
-
-class Grouped(NamedTuple):
-    """Documents of groups with different bags, which are left out together.
-
-    rows : (n_grouped,), among all documents
-    groups : (n_grouped,), the group of each
-    by_class, weights : (n_grouped, n_classes) and (n_grouped,), each one's own weight
-    """
-
-    rows: Numbers
-    groups: Numbers
-    by_class: Array
-    weights: Array
 
 
 def evidence_without_groups(bags: Bags, grouped: Grouped, totals: TokenTotals) -> Array:

@@ -20,8 +20,6 @@ What people state of words (:mod:`.trusted_words`) has a multiple of its own, wh
 mean 1 and is worth more documents, whatever C is.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,6 +56,27 @@ class _Sums(NamedTuple):
     value: float
     gradient: Array
     hessian: Array
+
+
+class _Prior(NamedTuple):
+    """Normal priors of the multiples: means and precisions, (n_kinds,)."""
+
+    means: Array
+    precisions: Array
+
+    def penalty(self, x: Array) -> float:
+        """Return the penalty on multiples with intercepts."""
+        distances = x[: len(self.means)] - self.means
+        return 0.5 * float(self.precisions @ distances**2)
+
+    def added_to(self, sums: _Sums, x: Array) -> _Sums:
+        """Return the loss of multiples with intercepts x, with the penalty."""
+        n_kinds = len(self.means)
+        gradient = sums.gradient.copy()
+        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
+        hessian = sums.hessian.copy()
+        hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
+        return _Sums(sums.value + self.penalty(x), gradient, hessian)
 
 
 class PriorMean:
@@ -184,27 +203,6 @@ class PriorMean:
             else:  # the value is the least that rounding allows
                 break
         return x, current
-
-
-class _Prior(NamedTuple):
-    """Normal priors of the multiples: means and precisions, (n_kinds,)."""
-
-    means: Array
-    precisions: Array
-
-    def penalty(self, x: Array) -> float:
-        """Return the penalty on multiples with intercepts."""
-        distances = x[: len(self.means)] - self.means
-        return 0.5 * float(self.precisions @ distances**2)
-
-    def added_to(self, sums: _Sums, x: Array) -> _Sums:
-        """Return the loss of multiples with intercepts x, with the penalty."""
-        n_kinds = len(self.means)
-        gradient = sums.gradient.copy()
-        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
-        hessian = sums.hessian.copy()
-        hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
-        return _Sums(sums.value + self.penalty(x), gradient, hessian)
 
 
 def prior_mean(
