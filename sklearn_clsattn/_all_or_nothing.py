@@ -1,7 +1,5 @@
 """Fits that complete or change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar

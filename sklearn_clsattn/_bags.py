@@ -23,7 +23,6 @@ from ._matrices import (
     row_blocks,
     row_sums,
     sums_by_class,
-    with_entries,
 )
 from ._types import Array, Numbers
 
@@ -238,7 +237,8 @@ class Bags:
         """
         matrix = self.matrix()
         entries = log_damp(matrix.data, scale, dtype)
-        return Bags(with_entries(matrix, entries), vectors=self.vectors, is_damped=True)
+        units = csr_of(entries, matrix.indices, matrix.indptr, matrix.shape[1])
+        return Bags(units, vectors=self.vectors, is_damped=True)
 
     def estimated_lengths(self) -> NDArray[Any]:
         """Return the number of tokens of each document, (n_documents,).

@@ -28,13 +28,14 @@ from .training.fitted_model import (
     VectorEmbeddings,
     log_probabilities,
     probabilities,
+    selection,
 )
 
 if TYPE_CHECKING:
     import torch
 
     from .training.documents import Documents
-    from .training.result import FitResult
+    from .training.fitted_model import FitResult
     from .training.statistics import CorpusStatistics
 
 
@@ -217,7 +218,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             The document's tokens whose score is within 1e-6 of its highest (S_X(p) in the paper).
         """
         bags = self._bags(X)
-        return self._model().selected(bags.matrix())
+        return selection(self._model().scores, bags.matrix())
 
     @property
     def cls_embedding_(self) -> Array:
@@ -320,12 +321,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         counts = documents.count_selected(result.model.scores)
         self._store(result, targets.classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # the memory of partial_fit describes the previous model
-        self._warn(result)
-
-    def _warn(self, result: FitResult) -> None:
-        """Issue the warnings of training."""
-        if result.convergence_message:
-            warnings.warn(result.convergence_message, ConvergenceWarning, stacklevel=2)
 
     def _store(
         self,
@@ -335,7 +330,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         selection_counts: Numbers,
         entry_scale: float | None,
     ) -> None:
-        """Store the fitted attributes."""
+        """Store the fitted attributes, and issue the warning of training."""
         # 1) no attribute of an earlier fit, perhaps with other parameters, stays
         for name in list(vars(self)):
             if name.endswith("_") and not name.endswith("_in_"):
@@ -354,6 +349,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
+        if result.convergence_message:
+            warnings.warn(result.convergence_message, ConvergenceWarning, stacklevel=2)
 
     def _model_attributes(
         self, model: FittedAttention, entry_scale: float | None

@@ -1,7 +1,5 @@
 """Fits as tasks of scikit-learn's callbacks, such as its progress bar; from scikit-learn 1.9 on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -45,42 +43,35 @@ class FitTask:
 
 
 @contextmanager
-def fit_task_with_part(estimator: Any, part: Any, X: Any, y: Any) -> Iterator[None]:
-    """Tell the callbacks of an estimator that its fit begins and ends, those of its part, too.
-
-    The fit of the part is the only subtask.
-    """
-    if not hasattr(estimator, "_init_callback_context"):
-        yield  # scikit-learn before 1.9
-        return
-    data = {"estimator": estimator, "X": X, "y": y}
-    context = estimator._init_callback_context(max_subtasks=1)
-    context.call_on_fit_task_begin(**data)
-    subtask = context.subcontext(task_name=f"fit {type(part).__name__}")
-    with subtask.propagate_callback_context(part):
-        subtask.call_on_fit_task_begin(**data)
-        yield
-        subtask.call_on_fit_task_end(**data)
-    context.call_on_fit_task_end(**data, reconstruction_attributes={})
-
-
-@contextmanager
 def fit_task(
-    estimator: Any, X: Any = None, y: Any = None, sample_weight: Any = None, max_iter: int = 0
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    max_iter: int = 0,
+    part: Any = None,
 ) -> Iterator[FitTask]:
     """Tell the callbacks of an estimator that its fit begins and, without an error, that it ends.
 
-    The fit must be decorated with :func:`._all_or_nothing.all_or_nothing`: scikit-learn's
-    `_fit_context` in it clears up after an error.
+    With a `part`, its callbacks are told, too, and its fit is the only subtask. The fit must be
+    decorated with :func:`._all_or_nothing.all_or_nothing`: scikit-learn's `_fit_context` in it
+    clears up after an error.
     """
     if not hasattr(estimator, "_init_callback_context"):
         yield FitTask(estimator, None, 0)  # scikit-learn before 1.9
         return
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-    context = estimator._init_callback_context(max_subtasks=max_iter)
+    context = estimator._init_callback_context(max_subtasks=max_iter if part is None else 1)
     context.call_on_fit_task_begin(**data)
     task = FitTask(estimator, context, max_iter)
-    yield task
-    task.end_iteration()  # the one that has begun: a fit may end before `max_iter`
+    if part is None:
+        yield task
+        task.end_iteration()  # the one that has begun: a fit may end before `max_iter`
+    else:
+        subtask = context.subcontext(task_name=f"fit {type(part).__name__}")
+        with subtask.propagate_callback_context(part):
+            subtask.call_on_fit_task_begin(**data)
+            yield task
+            subtask.call_on_fit_task_end(**data)
     context.call_on_fit_task_end(**data, reconstruction_attributes={})

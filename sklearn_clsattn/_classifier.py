@@ -25,7 +25,7 @@ from ._validation import checked_weights, targets_of_batch, validated_bags
 if TYPE_CHECKING:
     from .training.documents import Documents
     from .training.earlier_batches import Stream
-    from .training.result import FitResult
+    from .training.fitted_model import FitResult
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
@@ -365,7 +365,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         weights = checked_weights(bags.units, sample_weight)
         check_consistent_length(bags.units, targets.values)
         if stream is None:
-            stream = Stream.empty(targets.n_classes, bags.shape[1], multilabel=targets.multilabel)
+            none = Documents(bags[:0], targets[:0], weights[:0])
+            stream = Stream(None, none.statistics, np.zeros(bags.shape[1], dtype=np.intp))
         elif targets.multilabel != self.multilabel_:
             raise ValueError(
                 f"Earlier batches had several labels per document: got {targets.kind}."
@@ -389,7 +390,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             result, targets.classes, kept.statistics, kept.selection_counts, kept.entry_scale
         )
         self._stream = kept
-        self._warn(result)
         return self
 
     def __sklearn_tags__(self) -> Any:

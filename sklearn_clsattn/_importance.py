@@ -1,16 +1,9 @@
 r"""Token statistics: the importance of each token for each class.
 
-They are formulas on totals of tokens by class. With document weights :math:`\omega_i` and token
-weights :math:`c_{is}`, these are sums of counts, :math:`n_{ks} = \sum_{i \in k} \omega_i c_{is}`,
-or of shares, :math:`\sum_{i \in k} \omega_i c_{is} / T_i` with :math:`T_i = \sum_s c_{is}`. A
-result has one number per token for two classes, positive for the second, and one row per class for
-more.
-
-Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, and S. Wang,
-C. D. Manning (2012), Baselines and Bigrams, ACL.
+They are formulas on totals of tokens by class, which the notes of
+:class:`~sklearn_clsattn.TokenImportanceTransformer` have for two classes. A result has one number
+per token for two classes, positive for the second, and one row per class for more.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -23,8 +16,7 @@ def signed_frequency(
 ) -> Array:
     r"""Return the signed frequency of tokens, which one gradient step on the embeddings learns.
 
-    For two classes, with :math:`y_i = \pm 1` and n the sum of weights, it is that of Wu et al.,
-    :math:`\alpha_s = \frac 1 n \sum_i \omega_i y_i c_{is} / T_i`, and for K > 2
+    For K > 2 classes it is
 
     .. math:: \alpha_{sk} = \frac 1 n \sum_i \omega_i \frac{c_{is}}{T_i}
               \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
@@ -49,8 +41,7 @@ def signed_frequency(
 def posterior_difference(totals: Array) -> Array:
     r"""Return the difference of the classes' posterior probabilities, given the token.
 
-    For two classes, :math:`P(1|s) - P(0|s) = (n_{1s} - n_{0s}) / (n_{1s} + n_{0s})`, as in Wu et
-    al.; for K > 2, the posterior of class k minus the mean posterior of the others,
+    For K > 2 classes it is the posterior of class k minus the mean posterior of the others,
     :math:`(K P(k|s) - 1) / (K - 1)`. The totals are those of counts, (n_classes, n_tokens).
     """
     n_classes = len(totals)
@@ -63,16 +54,10 @@ def posterior_difference(totals: Array) -> Array:
 
 
 def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
-    r"""Return the log-count ratio of each token between the classes, as in NB-SVM.
+    """Return the log-count ratio of each token between the classes, as in NB-SVM.
 
-    With the smoothed totals :math:`p_k = n_k + \beta`, the definition for two classes is that of
-    Wang and Manning,
-
-    .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
-              - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
-
-    For K > 2, the :math:`p_k` of each class is compared with the sum of the others. The totals are
-    those of counts, (n_classes, n_tokens). The training of classifiers smooths otherwise
+    For K > 2, the smoothed totals of each class are compared with the sum of the others. The totals
+    are those of counts, (n_classes, n_tokens). The training of classifiers smooths otherwise
     (:class:`~.training.statistics.TokenTotals`).
     """
     # 1) the totals of each class, and of all others

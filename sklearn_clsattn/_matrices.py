@@ -1,7 +1,5 @@
 """Document-term matrices: conversions, blocks of rows, and damping of counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import copy
 from itertools import pairwise
@@ -44,20 +42,15 @@ def as_csr(X: Any) -> Any:
     if not X.has_canonical_format:
         # Sums of duplicates could overflow small integers.
         X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
-        _sort_indices(X)
+        if not X.has_sorted_indices:
+            in_threads(lambda block: block[1].sort_indices(), row_blocks(X))
+            X.has_sorted_indices = True
         X.sum_duplicates()
     has_zeros = not X.data.min(initial=1) > 0
     if has_zeros or len(X.data) > X.nnz:  # arrays may be longer than what is in use
         X = X.copy()
         X.eliminate_zeros()
     return X
-
-
-def _sort_indices(X: Any) -> None:
-    """Sort the entries of each row of a CSR matrix by column, in threads."""
-    if not X.has_sorted_indices:
-        in_threads(lambda block: block[1].sort_indices(), row_blocks(X))
-        X.has_sorted_indices = True
 
 
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
@@ -107,11 +100,6 @@ def csr_of(
     X.indices = indices
     X.indptr = indptr
     return X
-
-
-def with_entries(X: Any, entries: NDArray[Any]) -> sp.csr_array:
-    """Return a CSR array with other entries in the places of a CSR matrix."""
-    return csr_of(entries, X.indices, X.indptr, X.shape[1])
 
 
 def sums_by_entry(

@@ -13,7 +13,7 @@ from ._types import Array
 
 if TYPE_CHECKING:
     from .training.documents import Documents
-    from .training.result import FitResult
+    from .training.fitted_model import FitResult
 
 _LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
 PSEUDO_DOCUMENTS = 1.0  # of each class, for its share

@@ -19,17 +19,3 @@ from sklearn.utils.validation import (
     _check_y,  # reads labels
     _get_feature_names,  # reads the names of a data frame's columns
 )
-
-__all__ = [
-    "Interval",
-    "Options",
-    "RealNotInt",
-    "StrOptions",
-    "_check_estimator_name",
-    "_check_sample_weight",
-    "_check_y",
-    "_fit_context",
-    "_get_feature_names",
-    "_openmp_effective_n_threads",
-    "validate_params",
-]

@@ -39,11 +39,6 @@ class Targets:
         return cls(classes, codes)
 
     @classmethod
-    def from_several_labels(cls, classes: NDArray[Any], indicator: NDArray[Any]) -> Targets:
-        """Return the targets of documents with the labels not 0 in (n_documents, n_classes)."""
-        return cls(classes, (indicator != 0).astype(np.float64), multilabel=True)
-
-    @classmethod
     def from_probabilities(cls, classes: NDArray[Any], probabilities: NDArray[Any]) -> Targets:
         """Return the targets of documents with probabilities, (n_documents, n_classes)."""
         order = np.argsort(classes, kind="stable")  # scikit-learn's classes are sorted

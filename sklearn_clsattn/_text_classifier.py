@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._all_or_nothing import all_or_nothing
 from ._base import add_class_weight
-from ._callbacks import CallbackSupportMixin, fit_task, fit_task_with_part
+from ._callbacks import CallbackSupportMixin, fit_task
 from ._classifier import ClsAttentionClassifier
 from ._pickling import SavedMixin
 from ._types import Array
@@ -135,9 +135,6 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         **{name: ContextVectorizer._parameter_constraints[name] for name in _OF_VECTORIZER},
         **{name: ClsAttentionClassifier._parameter_constraints[name] for name in _OF_CLASSIFIER},
     }
-
-    vectorizer_: ContextVectorizer
-    classifier_: ClsAttentionClassifier
 
     def __init__(
         self,
@@ -260,7 +257,7 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
                     self._check_trusted_classes()
             return self
         # 2) without
-        with fit_task_with_part(self, classifier, X, y):
+        with fit_task(self, X, y, part=classifier):
             given = {"sample_weight": sample_weight, "groups": groups}
             bags = vectorizer._fit_bags(X, y, unlabeled=unlabeled, **given)
             classifier.fit(bags, y, **given)
@@ -322,11 +319,11 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         for name in ("trusted_words", "word_vectors"):
             if getattr(self, name):
                 raise ValueError(f"{name} need all texts at once: use fit.")
+        classifier = self._new_classifier()
         if hasattr(self, "classifier_"):
             bags = self.vectorizer_._bags_of(X)
-            classifier = copy(self.classifier_).set_params(**self._new_classifier().get_params())
+            classifier = copy(self.classifier_).set_params(**classifier.get_params())
         else:
-            classifier = self._new_classifier()
             self.vectorizer_ = self._new_vectorizer()
             bags = self.vectorizer_._fit_bags(X, y, sample_weight=sample_weight)
         self.classifier_ = classifier.partial_fit(bags, y, classes, sample_weight)

@@ -6,8 +6,6 @@ as on one. So a fit computes on one, and gives what pays to a pool of Python's t
 Fits in several threads of one process may use more threads than there are cores.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import deque

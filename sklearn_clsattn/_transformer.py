@@ -33,6 +33,7 @@ from ._matrices import as_configured, native, safe_divide
 from ._pickling import SavedMixin
 from ._sklearn import Interval, RealNotInt, StrOptions
 from ._validation import checked_weights, targets_of_batch, targets_of_labels, validated_bags
+from .training.fitted_model import in_the_layout_of
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -368,5 +369,4 @@ def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
         return X * factors
     data = factors[X.indices]
     data *= X.data
-    # Copies: sorting a shared index array in place would change the caller's X.
-    return sparse.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    return in_the_layout_of(X, data)

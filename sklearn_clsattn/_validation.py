@@ -1,7 +1,5 @@
 """Checks of the input of estimators: scikit-learn's, and ours where these would mislead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -153,7 +151,7 @@ def targets_of_columns(y: Any, classes: ArrayLike | None = None) -> Targets:
         )
     # 2) several labels, or probabilities
     if np.isin(matrix, (0, 1)).all():
-        return Targets.from_several_labels(names, matrix)
+        return Targets(names, matrix.astype(np.float64), multilabel=True)
     probabilities = matrix.astype(np.float64)
     check_probabilities(probabilities)
     return Targets.from_probabilities(names, probabilities)
@@ -192,20 +190,34 @@ def targets_of_batch(
     """
     is_table = not isinstance(y, Targets) and has_columns(y)
     named = _named_classes(classes, earlier)
-    if not is_table:
-        if named is None:
-            raise ValueError(
-                "The first call to partial_fit needs all labels that occur in any batch: pass them "
-                "as classes=[...]."
-            )
-        return _single_labels_of_batch(y, np.unique(named))
-    targets = targets_of_columns(y, named)
-    if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
-        targets = as_probabilities(targets)
+    # 1) the batch alone
+    if is_table:
+        targets = targets_of_columns(y, named)
+        if earlier is not None and not multilabel and targets.multilabel:  # of 0 and 1 by chance
+            targets = as_probabilities(targets)
+    elif named is None:
+        raise ValueError(
+            "The first call to partial_fit needs all labels that occur in any batch: pass them "
+            "as classes=[...]."
+        )
+    else:
+        targets = y if isinstance(y, Targets) else targets_of_labels(y)
     every_class = targets.classes if named is None else named
+    # 2) several labels, in the order of `classes`, else of the first batch's columns
     if targets.multilabel:
-        return _several_labels_of_batch(targets, every_class, earlier)
-    return _probabilities_of_batch(targets, y, every_class)
+        every_class = every_class if earlier is None else earlier
+        order = _positions(every_class, targets.classes)
+        return Targets(every_class, targets.values[:, order], multilabel=True)
+    # 3) one label or probabilities, among all classes in ascending order
+    ascending = np.unique(every_class)
+    if is_table and not hasattr(y, "columns") and not np.array_equal(every_class, ascending):
+        raise ValueError(
+            "Columns without names are those of classes in ascending order, got "
+            f"{every_class.tolist()}: pass a data frame, whose columns are matched by name."
+        )
+    check_two_classes(ascending, np.ones(len(ascending)))
+    _positions(targets.classes, ascending)
+    return targets.recoded(ascending)
 
 
 def _named_classes(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -218,34 +230,6 @@ def _named_classes(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any] |
             f"Expected the classes of the first call, {earlier.tolist()}, got {named.tolist()}."
         )
     return named
-
-
-def _single_labels_of_batch(y: Any, every_class: NDArray[Any]) -> Targets:
-    """Return the targets of documents with one label each, among all classes, sorted."""
-    check_two_classes(every_class, np.ones(len(every_class)))
-    targets = y if isinstance(y, Targets) else targets_of_labels(y)
-    _positions(targets.classes, every_class)
-    return targets.recoded(every_class)
-
-
-def _probabilities_of_batch(targets: Targets, y: Any, every_class: NDArray[Any]) -> Targets:
-    """Return probabilities among all classes, sorted."""
-    _positions(targets.classes, every_class)
-    if not hasattr(y, "columns") and not np.array_equal(every_class, np.unique(every_class)):
-        raise ValueError(
-            "Columns without names are those of classes in ascending order, got "
-            f"{every_class.tolist()}: pass a data frame, whose columns are matched by name."
-        )
-    return targets.recoded(np.unique(every_class))
-
-
-def _several_labels_of_batch(
-    targets: Targets, every_class: NDArray[Any], earlier: NDArray[Any] | None
-) -> Targets:
-    """Return several labels in the order of `classes`, else of the first batch's columns."""
-    every_class = every_class if earlier is None else earlier
-    order = _positions(every_class, targets.classes)
-    return Targets(every_class, targets.values[:, order], multilabel=True)
 
 
 def _positions(labels: NDArray[Any], classes: Any) -> Numbers:

@@ -129,11 +129,6 @@ class DaskDocuments:
     is_damped = False
     trust = None  # people trust words, and these are counts
 
-    @property
-    def n_outputs(self) -> int:
-        """1 for two classes, K for K > 2; one for each of several labels."""
-        return self.targets.n_outputs
-
     def class_sizes(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
         return np.asarray(self.parts.sum(Documents.class_sizes))

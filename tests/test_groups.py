@@ -19,9 +19,10 @@ from sklearn_clsattn.text import ContextVectorizer
 from sklearn_clsattn.text._gate_positions import PlacedTokens, token_positions
 from sklearn_clsattn.text._gate_scores import gather_evidence
 from sklearn_clsattn.text._ngrams import count_ngrams
-from sklearn_clsattn.text._teacher import TaughtTexts, _folds
+from sklearn_clsattn.text._teacher import _folds
 from sklearn_clsattn.text._tokens import WORDS_AND_PUNCTUATION, tokenize
 from sklearn_clsattn.training import leave_one_out
+from sklearn_clsattn.training.documents import Documents
 from sklearn_clsattn.training.duplicates import joined_groups
 from sklearn_clsattn.training.leave_one_out import Grouped, evidence_without_groups
 from sklearn_clsattn.training.statistics import TokenTotals
@@ -108,7 +109,7 @@ def test_texts_of_a_thread_are_in_one_fold_of_the_teachers_judges():
     X = Bags(sp.csr_array(rng.poisson(0.5, (60, 30)).astype(float)))
     threads = rng.integers(12, size=60)
     targets = Targets(np.arange(2), np.eye(2)[rng.integers(2, size=60)])
-    texts = TaughtTexts(X, targets, np.ones(60), 60, threads)
+    texts = Documents(X, targets, np.ones(60), given_groups=threads)
     folds = list(_folds(texts))
     assert len(folds) > 1
     for labelled, held_out in folds:

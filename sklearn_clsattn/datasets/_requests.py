@@ -2,13 +2,13 @@
 
 import re
 from functools import partial
+from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from .._sklearn import StrOptions, validate_params
-from ._word_lists import sections
 
 _N_SAMPLES = 3000
 _MISTYPED = 1 / 40  # share of the long words that are mistyped
@@ -91,6 +91,15 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
         mood=mood,
         target_names=sorted(set(labels_of_target)),
     )
+
+
+def sections(file: str) -> dict[str, str]:
+    """Return the text below each heading, which is in brackets, of a file of this folder."""
+    text = (resources.files(__package__) / file).read_text("utf-8")
+    _, *parts = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)  # nothing before the first
+    headings = parts[::2]
+    texts = parts[1::2]
+    return dict(zip(headings, texts, strict=True))
 
 
 def _titles(lists: Lists, kind: str) -> list[str]:

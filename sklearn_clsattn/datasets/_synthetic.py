@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._matrices import as_configured
 from .._sklearn import Interval, validate_params
-from ._word_lists import sections
+from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
 # Separators between the words of a text, and their cumulative probabilities.

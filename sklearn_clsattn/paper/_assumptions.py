@@ -9,10 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from .._bags import Bags
 from .._matrices import row_sums, safe_divide
 from .._types import Array, Numbers
 from ..training.fitted_model import in_the_layout_of
-from ._input_checks import encoded_documents
+from ..training.statistics import CorpusStatistics
+from ._input_checks import checked_documents
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
 _UNSEEN, _IRRELEVANT, _PARTIAL, _RELEVANT = range(4)
@@ -86,16 +88,18 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
     >>> check.holds, check.token_kind.tolist(), round(check.distance, 3)
     (False, ['relevant', 'unseen', 'partial'], 0.467)
     """
-    documents = encoded_documents(X, y)
-    kind = _kinds(documents.shares)
-    relevant = in_the_layout_of(documents.X, kind[documents.X.indices] == _RELEVANT)
+    counts, targets = checked_documents(X, y)
+    weights = np.ones(len(targets))
+    shares = CorpusStatistics.from_documents(Bags(counts), targets, weights).shares
+    kind = _kinds(shares)
+    relevant = in_the_layout_of(counts, kind[counts.indices] == _RELEVANT)
     relevant.eliminate_zeros()
     has_one_each = bool((np.diff(relevant.indptr) == 1).all())
     return SingleRelevantTokenCheck(
         holds=has_one_each and _PARTIAL not in kind,
         token_kind=_KINDS[kind],
         relevant_tokens=relevant,
-        distance=float(_distances(documents.X, documents.shares).mean()),
+        distance=float(_distances(counts, shares).mean()),
     )
 
 

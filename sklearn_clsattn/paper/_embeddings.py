@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from ..training.documents import Documents
-from ..training.fitted_model import FittedAttention, StoredEmbeddings
+from ..training.fitted_model import FitResult, FittedAttention, StoredEmbeddings
 from ..training.loss import AttentionLoss
+from ..training.objective import CLS_PENALTY
 from ..training.products import to_array
-from ..training.result import FitResult
 from ._one_step_embeddings import default_step_size
 from ._random_start import draw_embeddings, take_one_step
 from ._trainer import FitOptions, split_documents, train
@@ -31,7 +31,6 @@ from ._trainer import FitOptions, split_documents, train
 ADAM_ON_EMBEDDINGS = 1e-3, 1e-8
 ADAM_ON_SCORES = 0.036, 4.5e-7
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
-CLS_PENALTY = 1.0  # on the score of <cls>, as in ClsAttentionClassifier
 
 
 class TokenModel(torch.nn.Module):
@@ -53,14 +52,7 @@ class TokenModel(torch.nn.Module):
 
     def make_batch(self, documents: Documents) -> AttentionLoss:
         """Return the sum of the losses of documents."""
-        return AttentionLoss(
-            documents.bags,
-            documents.targets,
-            documents.weights,
-            dtype=self.dtype,
-            device=self.device,
-            cls_weight=self.cls_weight,
-        )
+        return documents.attention_loss(self.dtype, self.device, self.cls_weight)
 
     def evaluation_batches(self, documents: Documents) -> list[AttentionLoss]:
         """Return the documents as one batch."""
@@ -166,7 +158,8 @@ def _start(
     """Return the model from which training starts."""
     n_tokens = documents.shape[1]
     # 1) scores and values without a dimension
-    last_row = torch.zeros(1 + documents.n_outputs, dtype=options.precision, device=options.device)
+    n_outputs = documents.targets.n_outputs
+    last_row = torch.zeros(1 + n_outputs, dtype=options.precision, device=options.device)
     if classifier.fit_intercept:
         last_row[1:] = torch.from_numpy(documents.statistics.class_log_odds)
     shared = {
@@ -179,7 +172,7 @@ def _start(
     # 2) random embeddings, perhaps after one step
     E, p, v = draw_embeddings(
         n_tokens,
-        documents.n_outputs,
+        n_outputs,
         classifier.embedding_dim,
         seed=options.seed,
         dtype=options.precision,

@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 from .._matrices import row_sums, safe_divide
 from .._types import Array
 from ..training.documents import Documents
-from ..training.fitted_model import FittedAttention, StoredEmbeddings, in_the_layout_of
+from ..training.fitted_model import (
+    FitResult,
+    FittedAttention,
+    OnIteration,
+    StoredEmbeddings,
+    in_the_layout_of,
+)
 from ..training.products import to_array
-from ..training.result import FitResult, OnIteration
 from ._exponential import ExponentialIntegrator
 from ._max_margin import MaxMargin, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step

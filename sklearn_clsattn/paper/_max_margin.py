@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._types import Array
-from ..training.fitted_model import select_tokens
+from ..training.fitted_model import selection
 from ._input_checks import checked_counts
 
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
@@ -54,9 +54,7 @@ def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
     """
     X = checked_counts(X)
     checked = check_array(scores, ensure_2d=False, dtype=np.float64, input_name="scores")
-    documents, tokens = select_tokens(checked, X)
-    flags = np.ones(len(tokens), dtype=bool)
-    return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
+    return selection(checked, X)
 
 
 @dataclass(frozen=True)

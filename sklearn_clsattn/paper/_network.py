@@ -11,27 +11,21 @@ in the :math:`h_i`. So A multiplies single numbers per token, never embeddings: 
 A is the softmax of :math:`E W_1 E^\top` plus the logarithms of the token weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .._types import Numbers
-from ..training.fitted_model import StoredEmbeddings
+from ..training.documents import Documents
+from ..training.fitted_model import FitResult, StoredEmbeddings
 from ..training.output_loss import target_array
 from ..training.products import to_array
 from ._fitted_network import FittedNetwork
 from ._random_start import draw_embeddings
 from ._trainer import FitOptions, split_documents, train
-
-if TYPE_CHECKING:
-    from ..training.documents import Documents
-    from ..training.result import FitResult
 
 # A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
@@ -45,19 +39,23 @@ _DOCUMENTS_AT_ONCE = 256  # where no gradient is computed
 class PaddedDocuments:
     """Documents as the network reads them, in groups that are padded to one length each.
 
-    order : (n_documents,), rows of the documents, group after group
     tokens : (n_distinct,), the columns that occur, ascending
     groups : for each group the positions in `tokens`, (n_group, longest), and the logarithms of the
         token weights, -inf in the padding
+    targets, weights : of the documents, group after group
     """
 
-    order: Numbers
     tokens: torch.Tensor
     groups: list[tuple[torch.Tensor, torch.Tensor]]
+    targets: torch.Tensor
+    weights: torch.Tensor
 
 
-def pad_documents(X: Any, dtype: torch.dtype, device: torch.device | str) -> PaddedDocuments:
-    """Return the rows of `X`, CSR that stores no zeros, in groups of similar length."""
+def pad_documents(
+    documents: Documents, dtype: torch.dtype, device: torch.device
+) -> PaddedDocuments:
+    """Return documents in groups of similar length."""
+    X = documents.bags.units
     order = np.argsort(-np.diff(X.indptr), kind="stable")
     X = X[order]
     lengths = np.diff(X.indptr)
@@ -84,16 +82,12 @@ def pad_documents(X: Any, dtype: torch.dtype, device: torch.device | str) -> Pad
         )
         groups.append(group)
         start = stop
-    return PaddedDocuments(order, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
-
-
-@dataclass(frozen=True)
-class NetworkBatch:
-    """Padded documents with their targets and weights, in the same order."""
-
-    documents: PaddedDocuments
-    targets: torch.Tensor
-    weights: torch.Tensor
+    return PaddedDocuments(
+        tokens=torch.from_numpy(tokens.astype(np.int64)).to(device),
+        groups=groups,
+        targets=torch.from_numpy(target_array(documents.targets[order])).to(device),
+        weights=torch.from_numpy(documents.weights[order]).to(device),
+    )
 
 
 class AttentionNetwork(torch.nn.Module):
@@ -179,17 +173,11 @@ class AttentionNetwork(torch.nn.Module):
         """Return W_2' p, (d,), or p: its product with a token's embedding is its score."""
         return self.p @ self.layers["second_key_query"] if self.n_layers == 2 else self.p
 
-    def make_batch(self, documents: Documents) -> NetworkBatch:
+    def make_batch(self, documents: Documents) -> PaddedDocuments:
         """Return documents as the network reads them, with their targets and weights."""
-        device = self.E.device
-        padded = pad_documents(documents.bags.units, self.E.dtype, device)
-        targets = target_array(documents.targets[padded.order])
-        weights = documents.weights[padded.order]
-        return NetworkBatch(
-            padded, torch.from_numpy(targets).to(device), torch.from_numpy(weights).to(device)
-        )
+        return pad_documents(documents, self.E.dtype, self.E.device)
 
-    def evaluation_batches(self, documents: Documents) -> Iterator[NetworkBatch]:
+    def evaluation_batches(self, documents: Documents) -> Iterator[PaddedDocuments]:
         """Yield documents of positive weight, those of similar length together."""
         present = np.flatnonzero(documents.weights)
         lengths = np.diff(documents.bags.units.indptr)[present]
@@ -197,20 +185,20 @@ class AttentionNetwork(torch.nn.Module):
         for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
             yield self.make_batch(documents.rows(rows[first : first + _DOCUMENTS_AT_ONCE]))
 
-    def backward(self, batch: NetworkBatch, weight: float) -> float:
+    def backward(self, batch: PaddedDocuments, weight: float) -> float:
         """Set the gradients of the loss, divided by a weight; return this loss."""
         loss = self._loss(batch) / weight
         loss.backward()
         return float(loss.detach())
 
     @torch.no_grad()
-    def sum_of_losses(self, batch: NetworkBatch) -> float:
+    def sum_of_losses(self, batch: PaddedDocuments) -> float:
         """Return the weighted sum of the documents' losses."""
         return float(self._loss(batch))
 
-    def _loss(self, batch: NetworkBatch) -> torch.Tensor:
+    def _loss(self, batch: PaddedDocuments) -> torch.Tensor:
         """Return the weighted sum of the documents' losses, ()."""
-        outputs = self(batch.documents).to(torch.float64)
+        outputs = self(batch).to(torch.float64)
         if outputs.shape[1] == 1:
             losses = -F.logsigmoid(batch.targets * outputs)[:, 0]
         else:
@@ -247,7 +235,7 @@ def fit_network(documents: Documents, classifier: Any, options: FitOptions) -> F
         intercept = torch.from_numpy(log_odds).to(options.device, options.precision)
     start = draw_embeddings(
         documents.shape[1],
-        documents.n_outputs,
+        documents.targets.n_outputs,
         classifier.embedding_dim,
         seed=options.seed,
         dtype=options.precision,

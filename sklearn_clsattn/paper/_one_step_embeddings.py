@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._bags import Bags
-from .._importance import signed_frequency
+from .._targets import Targets
 from .._types import Array
-from ._input_checks import EncodedDocuments, encoded_documents
+from ..training.statistics import CorpusStatistics
+from ._input_checks import checked_documents
 
 # Largest spectral norm of the shifts that the default step makes, for more than two classes and in
 # finite dimensions: below the gap in which the flow selects one class's relevant tokens only.
@@ -120,14 +121,14 @@ def one_step_embeddings(
            [ 0. ,  1. ,  0. ,  0.5],
            [ 0. ,  0. ,  1. ,  0. ]])
     """
-    documents = encoded_documents(X, y)
-    sizes = documents.targets.class_sums(np.ones(len(documents.targets)))
-    importance = signed_frequency(documents.shares, sizes)
-    shifts = step_size * shifts_per_step(importance)
+    counts, targets = checked_documents(X, y)
+    bags = Bags(counts)
+    statistics = CorpusStatistics.from_documents(bags, targets, np.ones(len(targets)))
+    shifts = step_size * shifts_per_step(statistics.importance)
     if embedding_dim is None:
         return _limit_of_one_step(shifts, step_size)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    return _one_step(documents, shifts, step_size, embedding_dim, seed)
+    return _one_step(bags, targets, shifts, step_size, embedding_dim, seed)
 
 
 def _limit_of_one_step(shifts: Array, step_size: float) -> OneStepEmbeddings:
@@ -145,18 +146,16 @@ def _limit_of_one_step(shifts: Array, step_size: float) -> OneStepEmbeddings:
 
 
 def _one_step(
-    documents: EncodedDocuments, shifts: Array, step_size: float, embedding_dim: int, seed: int
+    bags: Bags, targets: Targets, shifts: Array, step_size: float, embedding_dim: int, seed: int
 ) -> OneStepEmbeddings:
     """Return the embeddings after one step from a random start."""
-    from ..training.documents import Documents  # needs PyTorch, which nothing else here does
+    from ..training.loss import AttentionLoss  # needs PyTorch, which nothing else here does
     from ._random_start import draw_embeddings, take_one_step
 
     n_tokens, n_outputs = shifts.shape
     E, p, v = draw_embeddings(n_tokens, n_outputs, embedding_dim, seed=seed)
     initial_embeddings = E.numpy().copy()
-    weights = np.ones(len(documents.targets))
-    trained_on = Documents(Bags(documents.X), documents.targets, weights)
-    take_one_step(trained_on.attention_loss(np.float64, "cpu"), E, p, v, step_size)
+    take_one_step(AttentionLoss(bags, targets, np.ones(len(targets))), E, p, v, step_size)
     return OneStepEmbeddings(
         embeddings=E.numpy(),
         initial_embeddings=initial_embeddings,

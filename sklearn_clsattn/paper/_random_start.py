@@ -1,13 +1,8 @@
 """The paper's random start, and one exact gradient step on its embeddings."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 
-if TYPE_CHECKING:
-    from ..training.loss import AttentionLoss
+from ..training.loss import AttentionLoss
 
 _ROWS_AT_ONCE = 1024
 

@@ -39,7 +39,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._types import Array, Numbers
 from ..training.fitted_model import SELECTION_TOLERANCE
 from ..training.loss import AttentionLoss
 
@@ -74,9 +73,9 @@ class SelectiveObjective:
         self.entries = np.flatnonzero(X.data > 0)
         documents = np.repeat(np.arange(self.n_documents), np.diff(X.indptr))
         documents = documents[self.entries]
+        _, self._starts, self._lengths = np.unique(documents, return_index=True, return_counts=True)
         tokens = X.indices[self.entries]
         log_weights = np.log(X.data[self.entries], dtype=np.float64)
-        self._selection = _Selection(documents, tokens, log_weights)
         self.documents = torch.from_numpy(documents).to(device)
         self.tokens = torch.from_numpy(tokens.astype(np.int64)).to(device)
         self._log_weights = torch.from_numpy(log_weights).to(device)
@@ -107,7 +106,18 @@ class SelectiveObjective:
 
         The flags are (n_entries,); the attention is the largest of any document.
         """
-        return self._selection(scores.to("cpu", torch.float64).numpy())
+        # 1) scores relative to the document's highest
+        relative = scores.to(torch.float64).index_select(0, self.tokens).cpu().numpy()
+        highest = np.maximum.reduceat(relative, self._starts)
+        relative -= np.repeat(highest, self._lengths)
+        is_selected = relative >= -SELECTION_TOLERANCE
+        # 2) attention, in the same memory
+        relative += self._log_weights.cpu().numpy()
+        attention = np.exp(relative, out=relative)
+        mass = np.add.reduceat(attention, self._starts)
+        attention[is_selected] = 0.0
+        others = np.add.reduceat(attention, self._starts)
+        return is_selected, float((others / mass).max(initial=0.0))
 
     def _by_products(self, scores: torch.Tensor) -> SelectiveGradient | None:
         """Return loss and gradient by sparse products; None where they would lose digits."""
@@ -206,31 +216,3 @@ class SelectiveObjective:
     def _at_entries(self, per_document: torch.Tensor) -> torch.Tensor:
         """Return the numbers of each entry's document, (n_entries, ..)."""
         return per_document.index_select(0, self.documents)
-
-
-class _Selection:
-    """The selected entries as a function of the scores.
-
-    `documents` of the entries, ascending, their `tokens` and the logarithms of their weights are
-    (n_entries,).
-    """
-
-    def __init__(self, documents: Numbers, tokens: NDArray[Any], log_weights: Array) -> None:
-        self.tokens = tokens
-        self.log_weights = log_weights
-        _, self.starts, self.lengths = np.unique(documents, return_index=True, return_counts=True)
-
-    def __call__(self, scores: Array) -> tuple[NDArray[np.bool_], float]:
-        """Return whether each entry is selected, and the largest attention on others."""
-        # 1) scores relative to the document's highest
-        relative = scores[self.tokens]
-        highest = np.maximum.reduceat(relative, self.starts)
-        relative -= np.repeat(highest, self.lengths)
-        is_selected = relative >= -SELECTION_TOLERANCE
-        # 2) attention, in the same memory
-        relative += self.log_weights
-        attention = np.exp(relative, out=relative)
-        mass = np.add.reduceat(attention, self.starts)
-        attention[is_selected] = 0.0
-        others = np.add.reduceat(attention, self.starts)
-        return is_selected, float((others / mass).max(initial=0.0))

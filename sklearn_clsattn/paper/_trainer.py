@@ -1,27 +1,21 @@
 """Training of a PyTorch module by steps of an optimizer, until a loss no longer falls.
 
 :func:`train` is the training loop of the PyTorch modules. It makes steps on all documents or on
-mini-batches, watches the loss of the documents held out, and stops. Of a module it knows the
-methods of :class:`Trainable` alone.
+mini-batches, watches the loss of the documents held out, and stops. The modules have the methods
+of :class:`~._network.AttentionNetwork`; a batch is documents in the form that a module reads.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
-from .._types import Array, Numbers
+from ..training.documents import Documents
+from ..training.fitted_model import FitResult, OnIteration
 from ..training.products import torch_dtype
-from ..training.result import FitResult, OnIteration
-
-if TYPE_CHECKING:
-    from ..training.documents import Documents
-    from ..training.fitted_model import FittedAttention
 
 _NOT_CONVERGED = (
     "Training stopped at max_iter while the loss was still improving. Increase max_iter or "
@@ -50,30 +44,8 @@ class FitOptions:
         return torch_dtype(self.dtype)
 
 
-class Trainable(Protocol):
-    """A PyTorch module that can be trained. A batch is documents in the form that it reads."""
-
-    def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """Return all parameters; those that require a gradient are trained."""
-
-    def make_batch(self, documents: Documents) -> Any:
-        """Return the documents of one step as a batch."""
-
-    def evaluation_batches(self, documents: Documents) -> Iterable[Any]:
-        """Return documents whose loss is to be computed, without a gradient, as batches."""
-
-    def backward(self, batch: Any, weight: float) -> float:
-        """Set the gradients of a batch's loss, divided by a weight, and return this loss."""
-
-    def sum_of_losses(self, batch: Any) -> float:
-        """Return the sum of the documents' weighted losses."""
-
-    def to_numpy(self) -> FittedAttention:
-        """Return the present model as NumPy arrays."""
-
-
 def train(
-    module: Trainable,
+    module: Any,
     optimizer: torch.optim.Optimizer,
     documents: Documents,
     held_out: Documents | None,
@@ -100,7 +72,11 @@ def train(
     best_iter = 0
     best_parameters: list[torch.Tensor] = []
     is_converged = False
-    losses = _training_losses(module, optimizer, documents, classifier.batch_size, options.seed)
+    losses = _losses_of_steps(module, optimizer, documents)
+    if classifier.batch_size is not None:
+        losses = _losses_of_epochs(
+            module, optimizer, documents, classifier.batch_size, options.seed
+        )
     for n_iter, loss in enumerate(losses):
         # 1) the losses after n_iter iterations
         loss_curve.append(loss)
@@ -137,21 +113,8 @@ def train(
     return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, warning)
 
 
-def _training_losses(
-    module: Trainable,
-    optimizer: torch.optim.Optimizer,
-    documents: Documents,
-    batch_size: int | None,
-    seed: int,
-) -> Iterator[float]:
-    """Yield the training loss at the start and of each iteration, a step or an epoch."""
-    if batch_size is None:
-        return _losses_of_steps(module, optimizer, documents)
-    return _losses_of_epochs(module, optimizer, documents, batch_size, seed)
-
-
 def _losses_of_steps(
-    module: Trainable, optimizer: torch.optim.Optimizer, documents: Documents
+    module: Any, optimizer: torch.optim.Optimizer, documents: Documents
 ) -> Iterator[float]:
     """Yield the loss at the start and after each step on all documents."""
     batch = module.make_batch(documents)
@@ -163,7 +126,7 @@ def _losses_of_steps(
 
 
 def _losses_of_epochs(
-    module: Trainable,
+    module: Any,
     optimizer: torch.optim.Optimizer,
     documents: Documents,
     batch_size: int,
@@ -187,7 +150,7 @@ def _losses_of_epochs(
         yield total / len(rows)
 
 
-def _mean_loss(module: Trainable, batches: Iterable[Any], documents: Documents) -> float:
+def _mean_loss(module: Any, batches: Iterable[Any], documents: Documents) -> float:
     """Return the mean loss of documents in batches."""
     total = 0.0
     for batch in batches:
@@ -198,27 +161,20 @@ def _mean_loss(module: Trainable, batches: Iterable[Any], documents: Documents) 
 def split_documents(
     documents: Documents, classifier: Any, seed: int
 ) -> tuple[Documents, Documents | None]:
-    """Return the documents to train on, and with early stopping those held out."""
+    """Return the documents to train on, and with early stopping those held out.
+
+    Of every class's documents of positive weight the same fraction is held out, but at least one
+    is and at least one stays.
+    """
     if not classifier.early_stopping:
         return documents, None
     codes = documents.targets.values
-    rows, held_out = _hold_out(codes, documents.weights, classifier.validation_fraction, seed)
-    return documents.rows(rows), documents.rows(held_out)
-
-
-def _hold_out(
-    codes: Numbers, sample_weight: Array, fraction: float, seed: int
-) -> tuple[Numbers, Numbers]:
-    """Return the rows of documents trained on and of those held out, drawn class by class.
-
-    Of every class's documents of positive weight the same `fraction` is held out, but at least one
-    is and at least one stays.
-    """
     rng = np.random.default_rng(seed)
     is_held_out = np.zeros(len(codes), dtype=bool)
     for code in np.unique(codes):
-        rows = np.flatnonzero((codes == code) & (sample_weight > 0))
-        size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+        rows = np.flatnonzero((codes == code) & (documents.weights > 0))
+        size = min(max(round(classifier.validation_fraction * len(rows)), 1), len(rows) - 1)
         if size > 0:
             is_held_out[rng.choice(rows, size, replace=False)] = True
-    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+    kept = np.flatnonzero(~is_held_out)
+    return documents.rows(kept), documents.rows(np.flatnonzero(is_held_out))

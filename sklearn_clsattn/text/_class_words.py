@@ -1,7 +1,5 @@
 """Words that people name for classes: keywords of texts without labels, and trusted words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, compress
@@ -63,15 +63,7 @@ from ._tokens import (
     tokens_of_pattern,
     tokens_of_tokenizer,
 )
-from ._units import (
-    SpelledWords,
-    UnitNumbers,
-    UnitParts,
-    Units,
-    remember_units,
-    unit_parts,
-    units_of,
-)
+from ._units import SpelledWords, UnitNumbers, units_of
 from ._word_vectors import WordVectors, side_by_side, vectors_of
 
 # Character n-grams are dropped that are in more different words than both of these: on average per
@@ -366,13 +358,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 "token_vectors=vectorizer.token_vectors_ to the classifier's fit.",
                 stacklevel=2,
             )
-        return _plain(self._bags(placed.tokens.n_documents, [placed], numbers))
+        bags = self._bags(placed.tokens.n_documents, [placed], numbers)
+        return as_configured(bags.matrix())
 
-    @all_or_nothing
     def _fit_bags(
         self,
         raw_documents: Any,
-        y: Any = None,
+        y: Any,
         sample_weight: Any = None,
         unlabeled: Any = None,
         groups: Any = None,
@@ -438,15 +430,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         with thread_pool():
             placed, counts, spelled_words = self._learn_features(texts, tokens, weights)
             # Another thread numbers the units of the texts while gates are learned.
-            parts = unit_parts(self)
-            numbered = in_background(
-                lambda: _build_unit_numbers(parts, spelled_words, placed.tokens.words)
-            )
+            numbered = in_background(lambda: self._unit_numbers(placed.tokens.words, spelled_words))
             self._learn_gates(placed, counts, targets, weights, groups)
-            numbers = numbered()
-        if numbers is not None:
-            remember_units(self, parts, numbers.units)
-        return placed, numbers
+            return placed, numbered()
 
     def _add_named_words(self) -> bool:
         """Make columns of trusted words and of words with vectors; return whether there are any."""
@@ -581,7 +567,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             Sums of the weights of occurrences, CSR of `dtype`, in the container of scikit-learn's
             `sparse_interface`.
         """
-        return _plain(self._bags_of(raw_documents))
+        return as_configured(self._bags_of(raw_documents).matrix())
 
     def _bags_of(self, raw_documents: Any) -> Any:
         """Return the bags of texts."""
@@ -759,9 +745,15 @@ class ContextVectorizer(  # type: ignore[call-arg]
         counts = sparse.csr_array(arrays, shape=(n_documents, n_units))
         return Bags(counts, is_damped=True) if numbers is None else numbers.bags(counts)
 
-    def _unit_numbers(self) -> UnitNumbers | None:
-        """Return numbers of units, None without characters, where units are columns."""
-        return UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
+    def _unit_numbers(
+        self, words: Sequence[str] = (), spelled_words: SpelledWords | None = None
+    ) -> UnitNumbers | None:
+        """Return numbers of units, also of words, None without characters: columns are units."""
+        if not self.character_vocabulary_:
+            return None
+        numbers = UnitNumbers(units_of(self, spelled_words), spelled_words)
+        numbers.number(words)
+        return numbers
 
     def _parts(self, placed: PlacedTokens, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.
@@ -811,22 +803,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         of_tokens = numbers.number(placed.tokens.words)[placed.tokens.ids]
         longer = units[1:] if shortest == 1 else units
         return [_UnitsOfLength(of_tokens, 1, 0), *longer]
-
-
-def _build_unit_numbers(
-    parts: UnitParts, spelled_words: SpelledWords | None, words: list[str]
-) -> UnitNumbers | None:
-    """Return the numbers of units built from parts, and of words, None without characters."""
-    if spelled_words is None or not spelled_words.ngrams:
-        return None
-    numbers = UnitNumbers(Units(*parts, spelled_words=spelled_words), spelled_words)
-    numbers.number(words)
-    return numbers
-
-
-def _plain(bags: Bags) -> Any:
-    """Return bags as an ordinary sparse matrix."""
-    return as_configured(bags.matrix())
 
 
 def _gated(sums: Any) -> NDArray[np.floating[Any]]:

@@ -1,12 +1,10 @@
 """Positions of tokens in texts: distances from the start and the end, and the word before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +31,9 @@ class GatePositions:
     from_end: NDArray[np.int8]
     previous: Ids  # number of the word before, -1 where it is unknown or beyond a break
 
-    def __getitem__(self, here: slice | NDArray[Any]) -> GatePositions:
+    def __getitem__(self, here: slice | NDArray[Any]) -> Self:
         """Return the positions of some occurrences."""
-        return GatePositions(self.from_start[here], self.from_end[here], self.previous[here])
+        return type(self)(self.from_start[here], self.from_end[here], self.previous[here])
 
 
 class PlacedTokens(NamedTuple):

@@ -27,10 +27,10 @@ from .._matrices import index_type
 from .._targets import Targets
 from .._threads import in_threads, map_in_threads
 from .._types import Array, Integers, Numbers
-from ..training.duplicates import group_duplicates, joined_groups, near_copies, projections
+from ..training.documents import Documents
 from ..training.leave_one_out import log_odds_without_groups
 from ..training.output_loss import OutputLoss, output_loss
-from ..training.statistics import CorpusStatistics, scaling_of
+from ..training.statistics import scaling_of
 from ._gate_positions import MAX_SCORE, N_CELLS, PlacedTokens
 
 POSITION_PENALTY = 1.0
@@ -78,19 +78,16 @@ def gather_evidence(
     bag = sparse.csr_array(counts)
     bag.data = np.log(counts.data, dtype=np.float64)
     bag.data += 1.0
-    statistics = CorpusStatistics.from_documents(Bags(bag), targets, weights)
+    documents = Documents(Bags(bag), targets, weights, given_groups=given_groups)
+    statistics = documents.statistics
     scaling = scaling_of(statistics, token_scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
 
     # 2) the documents in use, and those that are left out together
-    projected = projections(Bags(bag))
-    copies = group_duplicates(*projected)
-    groups = near_copies(Bags(bag), projected, copies, weights)
-    if given_groups is not None:
-        groups = joined_groups(groups, given_groups)
+    groups = documents.held_together
     lengths = np.diff(bag.indptr)
-    is_used = _within_limit(copies, groups, lengths, weights, limit / n_outputs)
+    is_used = _within_limit(documents.copies, groups, lengths, weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
     is_used_entry = np.repeat(is_used, lengths)

@@ -1,12 +1,8 @@
 """Keywords: a classifier of texts that learns from lists of words in place of labels.
 
-1. Texts with words of one class only are labelled by them, and these words are deleted.
-2. A model learns these texts, and so tells the class from the other words of a text.
-3. Models learn these texts, and those of which the one before is surest, in each class: two fifths
-   of all texts, then three fifths, then four fifths. As each is surer than the one before, and not
-   more often right, the probabilities of the last become as sure as those of the first.
-
-Whether the words of a class agree is measured on words that are held out, by :func:`agreements`.
+After the first model, each learns the texts, too, of which the one before is surest, in each class.
+As each is surer than the one before, and not more often right, the probabilities of the last become
+as sure as those of the first.
 """
 
 from __future__ import annotations
@@ -209,8 +205,6 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         "tokenizer": [callable, None],
     }
 
-    classes_: NDArray[Any]
-    model_: TextClassifier
     word_agreements_: dict[Any, dict[str, float]]
 
     def __init__(

@@ -8,8 +8,6 @@
 5. Letters and their marks are composed.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable
@@ -93,16 +91,7 @@ def normalized(text: str, form: Form, *, lowercase: bool) -> str:
 
 def normalized_texts(texts: Iterable[str], form: Form, *, lowercase: bool) -> list[str]:
     """Return texts in a normal form, as :func:`normalized` does one by one."""
-    if form is None or not lowercase:
-        return [normalized(text, form, lowercase=lowercase) for text in texts]
-    results = []
-    for text in texts:
-        # Most texts are in ASCII, where a call takes longer than the work.
-        if text.isascii() and "`" not in text:
-            results.append(text.lower())
-        else:
-            results.append(normalized(text, form, lowercase=True))
-    return results
+    return [normalized(text, form, lowercase=lowercase) for text in texts]
 
 
 def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:

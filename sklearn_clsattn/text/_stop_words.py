@@ -1,7 +1,5 @@
 """Words that a vectorizer leaves out of every text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -25,7 +25,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -87,57 +87,6 @@ class Lesson(NamedTuple):
     class_sizes: Array
     vectorizer: ContextVectorizer
     classifier: ClsAttentionClassifier
-
-
-@dataclass(frozen=True)
-class TaughtTexts:
-    """Bags of labelled texts, followed by bags of texts that are taught.
-
-    targets : probabilities of the classes, of all texts
-    weights : (n_texts,), at most 1 for one that is taught
-    n_labelled : number of labelled texts
-    groups : (n_texts,), the same for texts that are held out together; None without groups
-    """
-
-    bags: Bags
-    targets: Targets
-    weights: Array
-    n_labelled: int
-    groups: Numbers | None = None
-
-    def __getitem__(self, rows: Numbers) -> TaughtTexts:
-        """Return the texts in some rows, labelled ones first."""
-        n_labelled = int(np.count_nonzero(rows < self.n_labelled))
-        groups = None if self.groups is None else self.groups[rows]
-        return TaughtTexts(
-            self.bags[rows], self.targets[rows], self.weights[rows], n_labelled, groups
-        )
-
-    def with_weight(self, factor: float) -> TaughtTexts:
-        """Return all texts, the weights of those that are taught times a factor."""
-        weights = self.weights.copy()
-        weights[self.n_labelled :] *= factor
-        return replace(self, weights=weights)
-
-    def with_probabilities(
-        self, rows: Numbers, probabilities: Array, weights: Array | float
-    ) -> TaughtTexts:
-        """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
-        values = self.targets.values.copy()
-        values[rows] = probabilities
-        new_weights = self.weights.copy()
-        new_weights[rows] = weights
-        return replace(self, targets=Targets(self.targets.classes, values), weights=new_weights)
-
-    def documents(self) -> Documents:
-        """Return the texts as documents for training."""
-        from ..training.documents import Documents
-
-        return Documents(self.bags, self.targets, self.weights, given_groups=self.groups)
-
-    def class_sums(self) -> Array:
-        """Return the weights of the classes, (n_classes,)."""
-        return self.targets.class_sums(self.weights)
 
 
 class Teachers:
@@ -230,7 +179,7 @@ def learn_from_teachers(
     sample_weight: Any,
     unlabeled: list[str] | None,
     teacher: Any,
-    groups: Any = None,
+    groups: Any,
 ) -> Lesson:
     """Fit a vectorizer and a classifier with one or several teachers.
 
@@ -258,25 +207,23 @@ def learn_from_teachers(
     # 4) the fit with all of them
     every_text = _fit_taught_texts(vectorizer, teachers, shares, weights)
     model = _fitted(classifier, every_text)
-    lesson = Lesson(shares, accuracies, n_answers, 1.0, every_text.class_sums(), vectorizer, model)
+    lesson = Lesson(shares, accuracies, n_answers, 1.0, every_text.class_sizes(), vectorizer, model)
     if plain is None:
         return lesson
     # 5) whether that is better than none, by labelled texts held out and some of the taught
     sample = teachers.sample()
-    some = _Sampled(
-        teachers=teachers.with_texts(sample),
-        texts=every_text[np.concatenate([np.arange(len(texts)), len(texts) + sample])],
-        n_each=len(teachers.texts) / len(sample),
-    )
+    some = teachers.with_texts(sample)
+    some_texts = every_text.rows(np.concatenate([np.arange(len(texts)), len(texts) + sample]))
     if len(teachers) == 1:
-        alone = _taught_alone(_QuickFit(model), some.texts, some.teachers, folds)
-        lesson = lesson._replace(accuracies=_accuracies(alone, some.texts))
+        alone = _taught_alone(model, some_texts, some, folds)
+        lesson = lesson._replace(accuracies=_accuracies(alone, some_texts))
     judges = list(_judges(plain, folds))
     if not judges:
         return lesson
-    taught_logs = _taught_logs(_QuickFit(model), some, shares, judges)
+    n_each = len(teachers.texts) / len(sample)
+    taught_logs = _taught_logs(model, some_texts, some, n_each, shares, judges)
     sharpness, loss = _sharpness_and_loss(taught_logs, plain, judges)
-    plain_model = _better_without(classifier, model, plain, labels, groups, judges, loss)
+    plain_model = _better_without(classifier, model, plain, labels, judges, loss)
     if plain_model is None:
         return lesson._replace(sharpness=sharpness, classifier=sharpened(model, sharpness))
     return lesson._replace(
@@ -287,31 +234,23 @@ def learn_from_teachers(
     )
 
 
-class _Sampled(NamedTuple):
-    """Some of the texts that teachers answer, after the labelled ones; each stands for `n_each`."""
-
-    teachers: Teachers
-    texts: TaughtTexts
-    n_each: float
-
-
 def _better_without(
     classifier: ClsAttentionClassifier,
     model: ClsAttentionClassifier,
-    plain: TaughtTexts,
+    plain: Documents,
     labels: NDArray[Any],
-    groups: Numbers | None,
     judges: Folds,
     loss: float,
 ) -> ClsAttentionClassifier | None:
     """Return the classifier fitted without teachers if the judges' loss is less than `loss`."""
     # 1) with the penalties of `model`: a clear answer costs no search for others
-    logs = _plain_logs(_QuickFit(model, vector_scale=1.0), plain, judges)
+    logs = _plain_logs(model, plain, judges, vector_scale=1.0)
     if loss <= _CLEARLY_LESS * _loss(logs, plain, judges):
         return None
     # 2) with penalties of its own
+    groups = plain.given_groups
     plain_model = clone(classifier).fit(plain.bags, labels, plain.weights, groups=groups)
-    logs = _plain_logs(_QuickFit(plain_model), plain, judges)
+    logs = _plain_logs(plain_model, plain, judges)
     return plain_model if loss > _loss(logs, plain, judges) else None
 
 
@@ -352,7 +291,7 @@ def _shares_and_accuracies(
     some = teachers.with_texts(teachers.sample())
     even = np.full(len(teachers), 1.0 / len(teachers))
     texts = _fit_taught_texts(clone(vectorizer), some, even, weights)
-    alone = _taught_alone(_QuickFit(_fitted(classifier, texts)), texts, some, folds)
+    alone = _taught_alone(_fitted(classifier, texts), texts, some, folds)
     likelihoods = (alone * texts.targets.values[: len(weights)]).sum(axis=2)
     shares = shares_by_labels(likelihoods, weights, shares)
     return shares, _accuracies(alone, texts)
@@ -360,8 +299,10 @@ def _shares_and_accuracies(
 
 def _fit_plain_texts(
     vectorizer: ContextVectorizer, teachers: Teachers, weights: Array, unlabeled: list[str]
-) -> TaughtTexts:
+) -> Documents:
     """Fit a vectorizer to labelled texts as without teachers, and return their bags."""
+    from ..training.documents import Documents  # PyTorch, which prediction does not need
+
     bags = vectorizer._fit_bags(
         teachers.labelled_texts,
         teachers.labels,
@@ -370,15 +311,16 @@ def _fit_plain_texts(
         groups=teachers.groups,
     )
     targets = Targets(teachers.classes, teachers.label_probabilities())
-    return TaughtTexts(bags, targets, weights, len(weights), teachers.groups)
+    return Documents(bags, targets, weights, given_groups=teachers.groups)
 
 
 def _fit_taught_texts(
     vectorizer: ContextVectorizer, teachers: Teachers, shares: Array, weights: Array
-) -> TaughtTexts:
-    """Fit a vectorizer to labelled and taught texts, and return their bags."""
+) -> Documents:
+    """Fit a vectorizer to labelled texts, then those that are taught, and return their bags."""
+    from ..training.documents import Documents
+
     probabilities, answering = pooled(teachers.answers, shares)
-    n_labelled = len(weights)
     values = np.vstack([teachers.label_probabilities(), probabilities])
     targets = Targets(teachers.classes, values)
     weights = np.append(weights, answering)
@@ -387,19 +329,30 @@ def _fit_taught_texts(
         groups = np.append(groups, groups.max(initial=-1) + 1 + np.arange(len(teachers.texts)))
     texts = [*teachers.labelled_texts, *teachers.texts]
     bags = vectorizer._fit_bags(texts, targets, sample_weight=weights, groups=groups)
-    return TaughtTexts(bags, targets, weights, n_labelled, groups)
+    return Documents(bags, targets, weights, given_groups=groups)
 
 
-def _fitted(classifier: ClsAttentionClassifier, texts: TaughtTexts) -> ClsAttentionClassifier:
+def _fitted(classifier: ClsAttentionClassifier, texts: Documents) -> ClsAttentionClassifier:
     """Return a clone of a classifier that is fitted to texts, some of them taught."""
     model = clone(classifier)
     if model.tol == "auto":
         model.set_params(tol=_TAUGHT_TOL)
-    return model.fit(texts.bags, texts.targets, texts.weights, groups=texts.groups)
+    return model.fit(texts.bags, texts.targets, texts.weights, groups=texts.given_groups)
+
+
+def _with_probabilities(
+    texts: Documents, rows: Numbers, probabilities: Array, weights: Array | float
+) -> Documents:
+    """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
+    values = texts.targets.values.copy()
+    values[rows] = probabilities
+    new_weights = texts.weights.copy()
+    new_weights[rows] = weights
+    return replace(texts, targets=Targets(texts.targets.classes, values), weights=new_weights)
 
 
 def _taught_alone(
-    quick_fit: _QuickFit, texts: TaughtTexts, teachers: Teachers, folds: Folds
+    model: ClsAttentionClassifier, texts: Documents, teachers: Teachers, folds: Folds
 ) -> Array:
     """Return the classes' probabilities of labelled texts by models taught by one teacher alone.
 
@@ -407,7 +360,7 @@ def _taught_alone(
     without those of the texts that are predicted; where that is not possible, or the teacher knows
     one class alone, they are NaN.
     """
-    n_labelled = texts.n_labelled
+    n_labelled = len(teachers.labels)
     every_row = np.arange(n_labelled)
     alone = np.full((len(teachers), n_labelled, len(teachers.classes)), np.nan)
     for number in range(len(teachers)):
@@ -416,16 +369,16 @@ def _taught_alone(
             answers = teachers.answers_without(number, labelled)
             answered = np.flatnonzero(~np.isnan(answers[:, 0]))
             taught = n_labelled + answered
-            training = texts.with_probabilities(taught, answers[answered], 1.0)[taught]
-            if np.count_nonzero(training.class_sums()) > 1:
-                log_probabilities = quick_fit.log_probabilities(training, texts[held_out])
-                alone[number, held_out] = np.exp(log_probabilities)
+            training = _with_probabilities(texts, taught, answers[answered], 1.0).rows(taught)
+            if np.count_nonzero(training.class_sizes()) > 1:
+                logs = _quick_fit(model, training, texts.bags[held_out])
+                alone[number, held_out] = np.exp(logs)
     return alone
 
 
-def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
+def _accuracies(alone: Array, texts: Documents) -> Array:
     """Return the shares of labelled texts predicted rightly, with intervals, (n_teachers, 3)."""
-    classes = texts.targets.values[: texts.n_labelled].argmax(axis=1)
+    classes = texts.targets.values[: alone.shape[1]].argmax(axis=1)
     rows = []
     for probabilities in alone:
         is_known = ~np.isnan(probabilities[:, 0])
@@ -434,46 +387,67 @@ def _accuracies(alone: Array, texts: TaughtTexts) -> Array:
     return np.array(rows)
 
 
-def _judges(labelled_texts: TaughtTexts, folds: Folds) -> Iterator[tuple[Numbers, Numbers]]:
-    """Yield the rows of labelled texts in training, and those held out that they can predict."""
+def _judges(labelled_texts: Documents, folds: Folds) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield the rows of labelled texts in training, and those held out whose class is among them.
+
+    Of another class, a model without the teacher knows nothing.
+    """
     for labelled, held_out in folds:
-        known = _of_known_classes(labelled_texts, labelled, held_out)
+        class_sizes = labelled_texts.rows(labelled).class_sizes()
+        true_classes = labelled_texts.targets.values[held_out].argmax(axis=1)
+        known = held_out[class_sizes[true_classes] > 0]
         if len(known):
             yield labelled, known
 
 
-def _plain_logs(quick_fit: _QuickFit, labelled_texts: TaughtTexts, judges: Folds) -> Array:
+def _plain_logs(
+    model: ClsAttentionClassifier,
+    labelled_texts: Documents,
+    judges: Folds,
+    vector_scale: float | None = None,
+) -> Array:
     """Return the classes' log probabilities of judges without teachers, (n_judges, n_classes)."""
     logs = []
     for labelled, held_out in judges:
-        training = labelled_texts[labelled]
-        logs.append(quick_fit.log_probabilities(training, labelled_texts[held_out]))
+        training = labelled_texts.rows(labelled)
+        asked = labelled_texts.bags[held_out]
+        logs.append(_quick_fit(model, training, asked, vector_scale))
     return np.vstack(logs)
 
 
-def _taught_logs(quick_fit: _QuickFit, some: _Sampled, shares: Array, judges: Folds) -> Array:
-    """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes)."""
-    teachers, texts, n_each = some
-    taught = texts.n_labelled + np.arange(len(teachers.texts))
+def _taught_logs(
+    model: ClsAttentionClassifier,
+    texts: Documents,
+    teachers: Teachers,
+    n_each: float,
+    shares: Array,
+    judges: Folds,
+) -> Array:
+    """Return the classes' log probabilities of judges with teachers, (n_judges, n_classes).
+
+    `texts` are the labelled ones, then those of the teachers, each of which stands for `n_each`.
+    """
+    taught = len(teachers.labels) + np.arange(len(teachers.texts))
     logs = []
     for labelled, held_out in judges:
         fold_texts = texts
         if any(map(teachers.learns, range(len(teachers)))):
             probabilities, answering = teachers.pooled_without(shares, labelled)
-            fold_texts = texts.with_probabilities(taught, probabilities, answering)
-        training = fold_texts[np.concatenate([labelled, taught])].with_weight(n_each)
-        logs.append(quick_fit.log_probabilities(training, texts[held_out]))
+            fold_texts = _with_probabilities(texts, taught, probabilities, answering)
+        training = fold_texts.rows(np.concatenate([labelled, taught]))
+        training.weights[len(labelled) :] *= n_each
+        logs.append(_quick_fit(model, training, texts.bags[held_out]))
     return np.vstack(logs)
 
 
-def _loss(logs: Array, texts: TaughtTexts, judges: Folds) -> float:
+def _loss(logs: Array, texts: Documents, judges: Folds) -> float:
     """Return the judges' mean log loss by log probabilities of the classes."""
     rows = np.concatenate([held_out for _, held_out in judges])
     losses = -(logs * texts.targets.values[rows]).sum(axis=1)
     return float(np.average(losses, weights=texts.weights[rows]))
 
 
-def _sharpness_and_loss(logs: Array, texts: TaughtTexts, judges: Folds) -> tuple[float, float]:
+def _sharpness_and_loss(logs: Array, texts: Documents, judges: Folds) -> tuple[float, float]:
     """Return the factor of decisions with the least penalized loss of the judges, and this loss."""
 
     def penalized_loss(log_factor: float) -> float:
@@ -485,60 +459,49 @@ def _sharpness_and_loss(logs: Array, texts: TaughtTexts, judges: Folds) -> tuple
     return float(np.exp(best.x)), float(best.fun)
 
 
-class _QuickFit:
-    """Fits to fewer texts, with the strengths of penalties that a fitted classifier has chosen.
+def _quick_fit(
+    model: ClsAttentionClassifier,
+    training: Documents,
+    asked: Bags,
+    vector_scale: float | None = None,
+) -> Array:
+    """Return the logarithms of the classes' probabilities of texts, (n_asked, n_classes).
 
-    `vector_scale`, unless None, takes the place of the chosen gamma.
+    They are those of a fit to fewer texts, with the strengths of penalties that a fitted model has
+    chosen. `vector_scale`, unless None, takes the place of the chosen gamma.
     """
+    from ..training.fit import fit_attention
+    from ..training.products import resolve_device
 
-    def __init__(
-        self, classifier: ClsAttentionClassifier, vector_scale: float | None = None
-    ) -> None:
-        from ..training.products import resolve_device  # PyTorch, which prediction does not need
-
-        if vector_scale is None:
-            vector_scale = getattr(classifier, "token_vectors_scale_", 0.0)
-        self._settings = {
-            "C": classifier.C_,
-            "attention_C": classifier.attention_C_,
-            "vector_scale": vector_scale,
-            "max_iter": classifier.max_iter,
-            "tol": _JUDGING_TOL,
-            "device": resolve_device(classifier.device),
-        }
-
-    def log_probabilities(self, training: TaughtTexts, asked: TaughtTexts) -> Array:
-        """Return the logarithms of the classes' probabilities of texts, (n_asked, n_classes)."""
-        from ..training.fit import fit_attention
-
-        documents, dtype = prepared(training.documents(), None, damps_counts=False)
-        vectors = training.bags.vectors
-        with thread_pool():
-            fit = fit_attention(documents, dtype=dtype, vectors=vectors, **self._settings)
-        return log_probabilities(fit.model.outputs(asked.bags))
+    if vector_scale is None:
+        vector_scale = getattr(model, "token_vectors_scale_", 0.0)
+    documents, dtype = prepared(training, None, damps_counts=False)
+    with thread_pool():
+        fit = fit_attention(
+            documents,
+            C=model.C_,
+            attention_C=model.attention_C_,
+            max_iter=model.max_iter,
+            tol=_JUDGING_TOL,
+            dtype=dtype,
+            device=resolve_device(model.device),
+            vectors=training.bags.vectors,
+            vector_scale=vector_scale,
+        )
+    return log_probabilities(fit.model.outputs(asked))
 
 
-def _folds(labelled_texts: TaughtTexts) -> Iterator[tuple[Numbers, Numbers]]:
+def _folds(labelled_texts: Documents) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the rows of labelled texts in training and held out, fewer times for many labels."""
     from ..training.folds import assign_folds
 
-    documents = labelled_texts.documents()
+    documents = replace(labelled_texts)  # near-copies among all are not those among some
     folds = assign_folds(documents.held_together, documents.targets, documents.weights, N_FOLDS)
-    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / labelled_texts.n_labelled))
+    n_used = min(N_FOLDS, math.ceil(_ENOUGH_LABELS / len(labelled_texts.weights)))
     for fold in range(n_used):
         labelled = np.flatnonzero(folds != fold)
         held_out = np.flatnonzero(folds == fold)
         # Copies are in one fold, so that some may be empty.
-        can_train = np.count_nonzero(labelled_texts[labelled].class_sums()) > 1
+        can_train = np.count_nonzero(labelled_texts.rows(labelled).class_sizes()) > 1
         if can_train and len(held_out):
             yield labelled, held_out
-
-
-def _of_known_classes(texts: TaughtTexts, labelled: Numbers, held_out: Numbers) -> Numbers:
-    """Return the rows held out whose class has labelled texts in training.
-
-    Of another class, a model without the teacher knows nothing.
-    """
-    class_sums = texts[labelled].class_sums()
-    true_classes = texts.targets.values[held_out].argmax(axis=1)
-    return held_out[class_sums[true_classes] > 0]

@@ -1,8 +1,6 @@
 """What other models, as teachers, say of texts: probabilities or labels, and names of classes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -159,12 +157,9 @@ def _checked(frame: pd.DataFrame, texts: list[str], classes: NDArray[Any]) -> pd
     return frame
 
 
-def joined(frames: Iterable[pd.DataFrame]) -> tuple[NDArray[Any], Array]:
+def joined(frames: list[pd.DataFrame]) -> tuple[NDArray[Any], Array]:
     """Return the sorted classes of several teachers, and (n_teachers, n_texts, n_classes)."""
-    frames = list(frames)
-    names: dict[Any, None] = {}
-    for frame in frames:
-        names.update(dict.fromkeys(frame.columns.tolist()))
+    names = {name for frame in frames for name in frame.columns.tolist()}
     classes = np.array(sorted(names))
     return classes, np.array([in_classes(frame, classes) for frame in frames])
 

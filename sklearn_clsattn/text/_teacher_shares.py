@@ -18,8 +18,6 @@ by expectation maximization; what agreement says counts as much as :data:`PRIOR_
    Predictive Distributions. Bayesian Analysis 13.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import softmax
 from scipy.stats import binomtest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import wraps
 from itertools import chain
 from typing import Any
@@ -76,7 +76,9 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         self.build_analyzer()  # which warns of stop words that no token equals
         characters = self.analyzer == "char_wb"
         pattern = BETWEEN_SPACES if characters else self.token_pattern
-        tokens = tokenize(_preprocessed(self, raw_documents), pattern, positions=False)
+        preprocess = self.build_preprocessor()
+        texts = (preprocess(self.decode(document)) for document in raw_documents)
+        tokens = tokenize(texts, pattern, positions=False)
         stop_words = None if characters else self.get_stop_words()
         if stop_words:
             tokens = tokens.without(frozenset(stop_words))
@@ -164,10 +166,3 @@ def _peek(raw_documents: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
         if size >= MIN_SIZE:
             return True, chain(seen, documents)
     return False, chain(seen, documents)
-
-
-def _preprocessed(vectorizer: TokenVectorizer, raw_documents: Iterable[Any]) -> Iterator[str]:
-    """Yield documents, decoded and preprocessed like the vectorizer does."""
-    preprocess = vectorizer.build_preprocessor()
-    for document in raw_documents:
-        yield preprocess(vectorizer.decode(document))

@@ -1,10 +1,7 @@
 """Units that a ContextVectorizer counts (words and word n-grams), and the columns of each.
 
-A word has its own column, if it is in the vocabulary, and the columns of its character n-grams. So
-a bag is the product of a matrix of documents by words and a matrix of words by columns.
+A word has its own column, if it is in the vocabulary, and the columns of its character n-grams.
 """
-
-from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -19,11 +16,6 @@ from .._bags import Bags
 from .._matrices import drop_empty_columns
 from ._character_ngrams import spelling_matrix
 from ._tokens import is_spelled, look_up
-
-# Vocabulary, character n-grams, their lengths and weight, and the precision of entries.
-UnitParts = tuple[
-    Mapping[str, int], Mapping[str, int], tuple[int, int], float, type[np.floating[Any]]
-]
 
 
 class SpelledWords(NamedTuple):
@@ -158,32 +150,22 @@ class UnitNumbers:
 
 
 # The data from which each vectorizer's units were last built, and the units; not pickled.
-_UNITS: WeakKeyDictionary[Any, tuple[UnitParts, Units]] = WeakKeyDictionary()
+_UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionary()
 
 
-def unit_parts(vectorizer: Any) -> UnitParts:
-    """Return the data from which the units of a vectorizer are built."""
-    return (
+def units_of(vectorizer: Any, spelled_words: SpelledWords | None = None) -> Units:
+    """Return the units of a vectorizer, built on first use, with words that are spelled already."""
+    parts = (
         vectorizer.vocabulary_,
         vectorizer.character_vocabulary_,
         vectorizer.characters,
         vectorizer.character_weight,
         vectorizer.dtype,
     )
-
-
-def remember_units(vectorizer: Any, parts: UnitParts, units: Units) -> None:
-    """Keep the units of a vectorizer, which were built from these parts, for later calls."""
-    _UNITS[vectorizer] = parts, units
-
-
-def units_of(vectorizer: Any) -> Units:
-    """Return the units of a fitted vectorizer, built on first use."""
-    parts = unit_parts(vectorizer)
     if vectorizer in _UNITS:
         last_parts, units = _UNITS[vectorizer]
         if all(map(operator.is_, last_parts, parts)):
             return units
-    units = Units(*parts)
-    remember_units(vectorizer, parts, units)
+    units = Units(*parts, spelled_words=spelled_words)
+    _UNITS[vectorizer] = parts, units
     return units

@@ -100,9 +100,6 @@ class WordVectors(SavedMixin, BaseEstimator):
     ['pos']
     """
 
-    words_: NDArray[np.object_]
-    vectors_: Vectors
-
     _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "min_df": [Interval(Integral, 1, None, closed="left")],

@@ -1,8 +1,7 @@
 r"""The choice of C, by the loss of held-out documents along a path of fits.
 
 The search uses some 8,000 different documents in four folds, with the copies of a document in the
-same one (:mod:`.folds`). Where there are many documents, not all folds are held out: one for 3,000
-documents or more, two for 1,500.
+same one (:mod:`.folds`). Where there are many documents, not all folds are held out.
 
 **Path.** C runs up a short list, each fit starting from the last, until the mean held-out log loss
 rises. A parabola through the least value and those beside it gives the held-out choice, the least
@@ -13,30 +12,23 @@ value itself at an end of the list.
 
 .. math:: \ln C = 1.66 - 4.14\, \nu_0 .
 
-To :math:`\nu_0`, :data:`GUESS_DOCUMENTS` documents are added whose tokens tell nothing: of ten
-documents, naive Bayes may know the classes by chance. C is multiplied by the share of documents
-that are different, which near-copies are not: they count in the fit, and are no evidence.
+Of ten documents, naive Bayes may know the classes by chance: documents whose tokens tell nothing
+are added. C is multiplied by the share of documents that are different, which near-copies are not:
+they count in the fit, and are no evidence.
 
-Few documents say little about C, so the choice is the mean of the held-out and the guessed ln C
-with weights n and 1,000, n being the number of different documents. Where nearly all are of one
-class, those of the others decide: n is at most 20 times their number, also for the number of folds.
-Of fewer than 100 the guess is taken.
+Few documents say little about C, so the choice is the mean of the held-out and the guessed ln C,
+weighted by the number of different documents and :data:`GUESS_WORTH`. Where nearly all are of one
+class, those of the others decide how many count.
 
 Where tokens have vectors, there is such a path for every scale gamma. The choice is the mean of
 these gammas, and of the logarithms of their C, with the weights :math:`\exp(-n_\text{out}
-L_\gamma)` [1]_, where :math:`L_\gamma` is the least mean loss of :math:`n_\text{out}` different
-documents held out: many documents decide for one gamma, few do not, and equal losses make equal
-weights.
+L_\gamma)` (pseudo-Bayesian model averaging, Yao et al. 2018), where :math:`L_\gamma` is the least
+mean loss of :math:`n_\text{out}` different documents held out: many documents decide for one gamma,
+few do not.
 
 **attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the held-out
-loss by at least the share :data:`LEAST_GAIN`, or by more if there are few documents. Then there is
-such a path for each of them, with the best gamma alone, and the one with the least held-out loss is
-chosen.
-
-``benchmarks/results/defaults.md`` has the measurements.
-
-.. [1] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using Stacking to Average Bayesian
-   Predictive Distributions (pseudo-Bayesian model averaging). Bayesian Analysis 13.
+loss enough. Then there is such a path for each of them, with the best gamma alone, and the one with
+the least held-out loss is chosen. ``benchmarks/results/defaults.md`` has the measurements.
 """
 
 from __future__ import annotations
@@ -196,54 +188,46 @@ def _count_telling(sample: Documents, groups: Numbers, n_different: int) -> floa
     return n_different * min(1.0, MOST_OF_A_CLASS * share_of_others)
 
 
+@dataclass(frozen=True)
 class _Search:
     """The search for C along paths of fits, one after another.
 
     `guess` is that of C, and `held_out_share`, from 0 to 1, what a held-out choice counts beside
-    it. A given `C` is the only one tried; `attention_C` is the first of the values that are tried.
+    it. A given `C` is the only one tried.
     """
 
-    def __init__(
-        self,
-        fits: list[HeldOut],
-        guess: float,
-        held_out_share: float,
-        C: float | None,
-        attention_C: float,
-        log: Callable[[str], None] | None,
-    ) -> None:
-        self._fits = fits
-        self._guess = guess
-        self._held_out_share = held_out_share
-        self._C = C
-        self._log = log
-        self._first_attention_C = attention_C
+    fits: list[HeldOut]
+    guess: float
+    held_out_share: float
+    C: float | None
+    first_attention_C: float
+    log: Callable[[str], None] | None
 
     def choose(self, scale: float, attention_C: float) -> Choice:
         """Return the choice of C with a gamma and an `attention_C`."""
-        for fit in self._fits:
+        for fit in self.fits:
             fit.begin(scale, attention_C)
         setting = f", vectors times {scale:g}" if scale else ""
-        if attention_C != self._first_attention_C:
+        if attention_C != self.first_attention_C:
             setting += f", attention_C {attention_C:g}"
         # 1) the losses along the path, until they rise
         tried: list[float] = []
         losses: list[list[float]] = []
-        for C in (self._C,) if self._C is not None else CS:
+        for C in (self.C,) if self.C is not None else CS:
             tried.append(C)
-            losses.append([fit.loss(C) for fit in self._fits])
-            if self._log is not None:
-                self._log(f"C {C:.3g}{setting}: held-out loss {np.mean(losses[-1]):.4f}")
+            losses.append([fit.loss(C) for fit in self.fits])
+            if self.log is not None:
+                self.log(f"C {C:.3g}{setting}: held-out loss {np.mean(losses[-1]):.4f}")
             if len(losses) > 1 and np.mean(losses[-1]) > np.mean(losses[-2]):
                 break
         losses_by_fold = np.array(losses).T
         # 2) the mean of the best and the guess, in logarithms
         mean_losses = losses_by_fold.mean(axis=0)
         best_log_C = _least(np.log(tried), mean_losses)
-        share = self._held_out_share
-        log_C = share * best_log_C + (1 - share) * np.log(self._guess)
-        C = self._C or float(np.exp(log_C))
-        point = self._fits[0].point_up_to(C)
+        share = self.held_out_share
+        log_C = share * best_log_C + (1 - share) * np.log(self.guess)
+        C = self.C or float(np.exp(log_C))
+        point = self.fits[0].point_up_to(C)
         return Choice(C, attention_C, np.array(tried), losses_by_fold, point, scale, scale)
 
     def gains(self, choice: Choice, attention_C: float) -> bool:
@@ -252,14 +236,14 @@ class _Search:
         It is tried once, with a smaller C than the best so far: the freer the scores, the smaller
         the best C, by about this divisor.
         """
-        share = self._held_out_share
+        share = self.held_out_share
         least_gain = LEAST_GAIN / share if share > 0 else np.inf
         mean_losses = choice.losses.mean(axis=0)
         best_column = int(mean_losses.argmin())
         C = float(choice.Cs[best_column]) / (1.0 + 2.0 * attention_C)
-        loss = np.mean([fit.loss_from(C, choice.scale, attention_C) for fit in self._fits])
-        if self._log is not None:
-            self._log(f"C {C:.3g}, attention_C {attention_C:g}: held-out loss {loss:.4f}")
+        loss = np.mean([fit.loss_from(C, choice.scale, attention_C) for fit in self.fits])
+        if self.log is not None:
+            self.log(f"C {C:.3g}, attention_C {attention_C:g}: held-out loss {loss:.4f}")
         return bool(loss < (1.0 - least_gain) * mean_losses[best_column])
 
 
@@ -332,19 +316,17 @@ class HeldOut:
             kept, self._tokens = kept.without_unseen_tokens()
         self._path = AttentionPath(kept, dtype, device, **model_params)
         # 2) the documents held out, and their loss
-        rows = np.flatnonzero(held_out)
-        bags = documents.bags[rows]
-        targets = documents.targets[rows]
-        weights = documents.weights[rows]
-        if not targets.multilabel:
+        asked = documents.rows(np.flatnonzero(held_out))
+        if not asked.targets.multilabel:
             # Nothing can be learned of a class that is held out altogether.
             is_known = (kept.class_sizes() > 0).astype(np.float64)
-            targets, weights = targets.weighted(is_known, weights)
-        self._bags = bags.columns(self._tokens)
-        self._output_loss = output_loss(targets, weights)
+            asked = asked.with_class_factors(is_known)
+        targets = asked.targets
+        self._bags = asked.bags.columns(self._tokens)
+        self._output_loss = output_loss(targets, asked.weights)
         self._n_tokens = documents.shape[1]
         self._points: dict[float, torch.Tensor] = {}
-        self._tol = SEARCH_TOL * (documents.n_outputs if targets.multilabel else 1)
+        self._tol = SEARCH_TOL * (targets.n_outputs if targets.multilabel else 1)
 
     def begin(self, scale: float, attention_C: float) -> None:
         """Set the scale gamma of the vectors' part of the values and `attention_C`."""
@@ -363,7 +345,7 @@ class HeldOut:
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""
         result = self._path.fit(C, max_iter=_MAX_ITER, tol=self._tol)
-        self._points[C] = self._path.point
+        self._points[C] = self._path.objective.start
         total = float(self._output_loss.weights.sum())
         if not total:
             return 0.0

@@ -43,11 +43,6 @@ class Documents:
         """The numbers of documents and of tokens."""
         return self.bags.shape
 
-    @property
-    def n_outputs(self) -> int:
-        """1 for two classes, K for K > 2; one for each of several labels."""
-        return self.targets.n_outputs
-
     def class_sizes(self) -> Array:
         """Return the weights of the classes, (n_classes,)."""
         return self.targets.class_sums(self.weights)

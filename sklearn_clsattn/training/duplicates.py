@@ -4,8 +4,6 @@ Documents with the same bags are copies; messages of one template that differ by
 near-copies. Documents are numbered by their contents, so that their order has no influence.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -25,8 +25,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from .._types import Array, Numbers
 from .statistics import CorpusStatistics
 
@@ -69,9 +67,3 @@ class Stream:
     attention_C: float | None = None
     mean_prior: tuple[float, float] = (0.0, 0.0)
     entry_scale: float | None = None
-
-    @classmethod
-    def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> Stream:
-        """Return a stream without documents."""
-        statistics = CorpusStatistics.empty(n_classes, n_tokens, multilabel=multilabel)
-        return cls(None, statistics, np.zeros(n_tokens, dtype=np.intp))

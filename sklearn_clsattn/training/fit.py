@@ -5,8 +5,6 @@ same problem as minimising it over the scores E.p and the values E.v (represente
 ``docs/mathematics.md``), so E never appears here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,8 +15,8 @@ import torch
 from .._bags import TokenVectors
 from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
+from .fitted_model import FitResult, OnIteration
 from .regularization_path import AttentionPath
-from .result import FitResult, OnIteration
 from .statistics import IMPORTANCE_FLOOR, TokenScaling
 from .trusted_words import kept_to_their_class
 from .vector_values import SCALES, with_vectors
@@ -34,7 +32,7 @@ def default_tol(documents: Documents) -> float:
     Of several labels, losses and so gaps are added up.
     """
     tol = FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
-    return tol * documents.n_outputs if documents.statistics.multilabel else tol
+    return tol * documents.targets.n_outputs if documents.targets.multilabel else tol
 
 
 def fit_attention(
@@ -80,7 +78,9 @@ def fit_attention(
     path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **model_params)
     choice = None
     if C is None or (vectors is not None and vector_scale is None):
-        scales = _scales_to_try(vectors, vector_scale)
+        scales: tuple[float, ...] = (0.0,)
+        if vectors is not None:
+            scales = SCALES if vector_scale is None else (vector_scale,)
         choice = choose_C(
             documents, path.mean, search_dtype, device, C, attention_C, scales, log, **model_params
         )
@@ -104,17 +104,10 @@ def fit_attention(
     if leaves_out_unseen and vectors is None:
         result = replace(result, model=result.model.embedded_in(n_tokens, seen, unseen_score))
     if vectors is not None and path.vector_values is not None:
-        weights = path.vector_values.weights(path.point)
+        weights = path.vector_values.weights(path.objective.start)
         factors = path.vector_values.factors
         model = with_vectors(result.model, seen, vectors, factors, weights, unseen_score)
         result = replace(result, model=model)
-        rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
+        rows = weights[:, 0] if documents.targets.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": vector_scale or 0.0, "vector_weights_": rows}
     return replace(result, attributes=result.attributes | attributes)
-
-
-def _scales_to_try(vectors: TokenVectors | None, vector_scale: float | None) -> tuple[float, ...]:
-    """Return the gammas of which one is chosen."""
-    if vectors is None:
-        return (0.0,)
-    return SCALES if vector_scale is None else (vector_scale,)

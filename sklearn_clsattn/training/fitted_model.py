@@ -1,4 +1,4 @@
-r"""The forward pass of a fitted model: a few NumPy arrays, and everything computed from them.
+r"""What a training returns: a fitted model, a few NumPy arrays, and all computed from them.
 
 Predicting, attention, contributions and selection need no PyTorch and no GPU. All of it is
 computed in double precision, whatever the precision of training, so that a document's
@@ -15,7 +15,8 @@ With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ from .._bags import Bags
 from .._matrices import log_damp, reduced_rows, row_blocks, row_sums
 from .._threads import in_threads
 from .._types import Array, Numbers
+
+OnIteration = Callable[[int, float, float], None]
+"""Called at the start and after each iteration with the number of iterations, the loss and what the
+stopping rule compares: the optimality gap, the validation loss or the largest unselected attention;
+NaN where there is none."""
 
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
@@ -204,21 +210,34 @@ class FittedAttention:
         weights = self.token_weights(X.data)
         return _shares(X, weights, self.scores, self._cls_logit())
 
-    def selected(self, X: Any) -> sp.csr_array:
-        """Return the selected tokens (:func:`select_tokens`) as a boolean CSR array."""
-        documents, tokens = select_tokens(self.scores, X)
-        n_documents = X.shape[0]
-        n_selected = np.bincount(documents, minlength=n_documents)
-        indptr = np.zeros(n_documents + 1, dtype=X.indptr.dtype)
-        np.cumsum(n_selected, out=indptr[1:])
-        flags = np.ones(len(tokens), dtype=bool)
-        return sp.csr_array((flags, tokens, indptr), shape=X.shape)
-
     def _cls_logit(self) -> float:
         """Return the logarithm of the attention mass of ``<cls>``."""
         if not self.cls_weight:
             return -np.inf
         return self.cls_score + float(np.log(self.cls_weight))
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What every training returns.
+
+    model : NumPy arrays
+    loss_curve : training loss, in nats per document, at the start and after each iteration
+    n_iter : number of iterations
+    attributes : fitted attributes beyond those of every estimator, by name
+    convergence_message : the text of the warning if it did not converge, else ""
+    """
+
+    model: FittedAttention
+    loss_curve: list[float]
+    n_iter: int
+    attributes: dict[str, Any] = field(default_factory=dict)
+    convergence_message: str = ""
+
+    def with_offsets(self, offsets: Array) -> FitResult:
+        """Return the result with offsets, (n_outputs,), added to the intercepts."""
+        model = replace(self.model, intercept=self.model.intercept + offsets)
+        return replace(self, model=model)
 
 
 def _shares(X: Any, weights: Array, scores: Array, cls_logit: float) -> tuple[Array, Array]:
@@ -285,6 +304,13 @@ def select_tokens(scores: Array, X: Any) -> tuple[NDArray[np.int64], NDArray[np.
     documents = np.searchsorted(X.indptr, entries, side="right") - 1
     tokens = X.indices[entries]
     return documents.astype(np.int64), tokens.astype(np.int64)
+
+
+def selection(scores: Array, X: Any) -> sp.csr_array:
+    """Return the pairs of :func:`select_tokens` as a boolean CSR array."""
+    documents, tokens = select_tokens(scores, X)
+    flags = np.ones(len(tokens), dtype=bool)
+    return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
 
 
 def count_selected(scores: Array, bags: Bags) -> Numbers:

@@ -5,8 +5,6 @@ does not depend on the order of the documents, nor on the names of the classes: 
 an order by content, then in a random one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -9,8 +9,6 @@ curvature pair. Steps satisfy the weak Wolfe conditions, so every pair has posit
 Nothing is random: the same function and start give the same iterates.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable

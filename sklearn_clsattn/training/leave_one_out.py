@@ -19,8 +19,6 @@ the document itself does, and a weight of 2 stays the same as the document twice
 documents of one group (:mod:`.duplicates`) are left out together, too.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +38,20 @@ from .statistics import Scaling, TokenTotals
 _SMALLEST_SHARE = 1e-9  # of a total that is left without a document
 _SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
 _ROUNDING = 1e-12  # of sums that are added up in another order
+
+
+class Grouped(NamedTuple):
+    """Documents of groups with different bags, which are left out together.
+
+    rows : (n_grouped,), among all documents
+    groups : (n_grouped,), the group of each
+    by_class, weights : (n_grouped, n_classes) and (n_grouped,), each one's own weight
+    """
+
+    rows: Numbers
+    groups: Numbers
+    by_class: Array
+    weights: Array
 
 
 class Evidence:
@@ -173,15 +185,14 @@ class _Changes:
     def __init__(
         self, sums: Array, by_class: Array, lost_per_entry: NDArray[Any], totals: TokenTotals
     ) -> None:
-        first = totals.n_classes - totals.n_outputs  # the class of the first output
         self._sums = sums
-        self._is_of_class = by_class[:, first:] > 0
+        self._is_of_class = by_class[:, totals.first :] > 0
         self._lost_per_entry = lost_per_entry
         self._factors = totals.factors
         self._n_tokens = len(totals.smoothed)
         # Of every output: the tokens' totals in the other classes, then in its own.
-        of_others = totals.rest[:, first:].T
-        of_class = totals.smoothed[:, first:].T
+        of_others = totals.rest[:, totals.first :].T
+        of_class = totals.smoothed[:, totals.first :].T
         dtype = lost_per_entry.dtype
         self._tables = np.hstack([of_others, of_class], dtype=dtype, casting="same_kind")
 
@@ -206,20 +217,6 @@ class _Changes:
             kept *= weighted
             changes = row_sums(kept, X.indptr)
             self._sums[k, rows] += np.where(is_of_class, changes, -changes)
-
-
-class Grouped(NamedTuple):
-    """Documents of groups with different bags, which are left out together.
-
-    rows : (n_grouped,), among all documents
-    groups : (n_grouped,), the group of each
-    by_class, weights : (n_grouped, n_classes) and (n_grouped,), each one's own weight
-    """
-
-    rows: Numbers
-    groups: Numbers
-    by_class: Array
-    weights: Array
 
 
 def evidence_without_groups(bags: Bags, grouped: Grouped, totals: TokenTotals) -> Array:
@@ -267,8 +264,7 @@ def log_odds_without_groups(
     lost = of_groups(added * weights[rows])
     pseudo_counts = totals.pseudo_counts[X.indices]
     log_odds = np.empty((len(rows), totals.n_outputs))
-    first = totals.n_classes - totals.n_outputs  # the class of the first output
-    for k, column in enumerate(range(first, totals.n_classes)):
+    for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
         # 3) the totals of the output's class, and of all others, without the group
         lost_of_class = of_groups(added * by_class[rows, column])
         of_class = totals.smoothed[X.indices, column] - lost_of_class

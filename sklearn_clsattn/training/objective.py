@@ -4,16 +4,9 @@ With the loss of :mod:`.loss`, what is trained are numbers x = [u | t] of the to
 shape, from which M(x) has :math:`a_s = \pi_s + u_s` and :math:`b_{sk} = \sigma_{sk} t_{sk}`, with
 starting scores :math:`\pi` and value scales :math:`\sigma` that put t on the scale of logistic
 regression's coefficients, and M's last row is that of x. Where tokens have vectors, x has a row for
-each of their components before its last (:mod:`.vector_values`). Its blocks are penalised:
-
-.. math::
-
-    L(x) = \frac{1}{\Omega} \sum_i \omega_i\, \ell(y_i, F_i(M(x)))
-         + \sum_{\text{blocks } B} \frac{\lambda_B}{2} \|x_B\|^2, \qquad
-    \Omega = \sum_i \omega_i .
+each of their components before its last (:mod:`.vector_values`). Blocks of x are penalised by the
+terms of ``docs/mathematics.md``.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ Both losses are sums over documents with weights :math:`\omega_i`:
   :math:`\sum_i \omega_i \big( \log \sum_k e^{F_{ik}} - \sum_k p_{ik} F_{ik} \big)`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

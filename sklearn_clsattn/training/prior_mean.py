@@ -1,14 +1,8 @@
 r"""The prior mean of the token values: half of what a naive Bayes says without each document.
 
-A penalty pulls the values towards a mean. With 0 for a mean, rare tokens say nothing. Here the mean
-of token s for output k is
-
-.. math:: \bar b_{sk} = \alpha\, \nu\, r_{sk}\, e^{-a_s}
-
-with the log-odds r of a naive Bayes, :math:`\nu` the :attr:`~.statistics.Scaling.unit`, and one
-number :math:`\alpha` for all tokens. In the numerator of a document's output the scores cancel: the
-mean adds :math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}`, a naive Bayes on the counts, divided by
-the document's attention mass.
+``docs/mathematics.md`` has the formula: the log-odds r of a naive Bayes, times the
+:attr:`~.statistics.Scaling.unit` and one number :math:`\alpha` for all tokens. The mean adds
+:math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}` to the numerator of a document's output.
 
 Log-odds that have seen a document tell too much about its class: the values trained beside them
 would only learn to take that back. So training uses the leave-one-out log-odds of every document
@@ -17,19 +11,14 @@ mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is hal
 that are trained find again, document by document, a part of what naive Bayes knows.
 
 Where the evidence separates the classes, no multiple has the least loss. So the multiple has a
-normal prior with mean 0, in the manner of a unit-information prior [1]_: its precision is the
-Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents of average
-evidence, divided by C where C is less than 1. So few documents do not make it large, many outweigh
-the prior, it follows the scale of the evidence, and goes to 0 with C.
+normal prior with mean 0, in the manner of a unit-information prior (Kass and Wasserman): its
+precision is the Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents
+of average evidence, divided by C where C is less than 1. So few documents do not make it large,
+many outweigh the prior, it follows the scale of the evidence, and goes to 0 with C.
 
 What people state of words (:mod:`.trusted_words`) has a multiple of its own, whose prior has the
 mean 1 and is worth more documents, whatever C is.
-
-.. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
-   Relationship to the Schwarz Criterion. JASA 90.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -69,6 +58,27 @@ class _Sums(NamedTuple):
     hessian: Array
 
 
+class _Prior(NamedTuple):
+    """Normal priors of the multiples: means and precisions, (n_kinds,)."""
+
+    means: Array
+    precisions: Array
+
+    def penalty(self, x: Array) -> float:
+        """Return the penalty on multiples with intercepts."""
+        distances = x[: len(self.means)] - self.means
+        return 0.5 * float(self.precisions @ distances**2)
+
+    def added_to(self, sums: _Sums, x: Array) -> _Sums:
+        """Return the loss of multiples with intercepts x, with the penalty."""
+        n_kinds = len(self.means)
+        gradient = sums.gradient.copy()
+        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
+        hessian = sums.hessian.copy()
+        hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
+        return _Sums(sums.value + self.penalty(x), gradient, hessian)
+
+
 class PriorMean:
     """The prior mean of the token values, and the multiples of the evidence that it is half of.
 
@@ -82,11 +92,6 @@ class PriorMean:
     in nats per document, with these multiples and no values; and `loss`, that of the documents with
     half of the evidence.
     """
-
-    multiples: Array
-    precision: float
-    mean_loss: float
-    loss: AttentionLoss
 
     def __init__(
         self,
@@ -198,27 +203,6 @@ class PriorMean:
             else:  # the value is the least that rounding allows
                 break
         return x, current
-
-
-class _Prior(NamedTuple):
-    """Normal priors of the multiples: means and precisions, (n_kinds,)."""
-
-    means: Array
-    precisions: Array
-
-    def penalty(self, x: Array) -> float:
-        """Return the penalty on multiples with intercepts."""
-        distances = x[: len(self.means)] - self.means
-        return 0.5 * float(self.precisions @ distances**2)
-
-    def added_to(self, sums: _Sums, x: Array) -> _Sums:
-        """Return the loss of multiples with intercepts x, with the penalty."""
-        n_kinds = len(self.means)
-        gradient = sums.gradient.copy()
-        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
-        hessian = sums.hessian.copy()
-        hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
-        return _Sums(sums.value + self.penalty(x), gradient, hessian)
 
 
 def prior_mean(

@@ -7,8 +7,6 @@ and macOS without MKL). Blocks of rows are multiplied in threads, the same block
 threads there are.
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Fits of the same documents for several C, each from the last one's result."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +8,10 @@ import torch
 
 from .._bags import TokenVectors
 from .documents import Documents
+from .fitted_model import FitResult, OnIteration
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
-from .result import FitResult, OnIteration
 from .solve import solve
 from .statistics import TokenScaling, scaling_of
 from .vector_values import VectorValues
@@ -109,11 +107,6 @@ class AttentionPath:
         self._reached = None
         self._pairs.clear()
 
-    @property
-    def point(self) -> torch.Tensor:
-        """Where the next fit starts: the trained numbers of the last."""
-        return self.objective.start
-
     def start_at(self, point: torch.Tensor) -> None:
         """Start the next fit from trained numbers."""
         self.objective.start = point
@@ -125,7 +118,7 @@ class AttentionPath:
         self.set_attention_C(choice.attention_C)
         if choice.point is not None:  # nearer than the default start; it has a gamma of its own
             self.set_vector_scale(choice.point_scale)
-            self.start_at(choice.point.to(self.point.dtype))
+            self.start_at(choice.point.to(self.objective.start.dtype))
 
     def set_C(self, C: float) -> AttentionObjective:
         """Return the objective with the values' penalty and prior mean for this C."""

@@ -1,12 +1,10 @@
 """The loop between the objective that is trained and its solver."""
 
-from __future__ import annotations
-
 import math
 
+from .fitted_model import FitResult, OnIteration
 from .lbfgs import Iterate, Pairs, minimize_lbfgs
 from .objective import AttentionObjective
-from .result import FitResult, OnIteration
 
 
 def solve(

@@ -1,22 +1,18 @@
-r"""Sums over documents before training, and the units of training that follow from them.
+"""Sums over documents before training, and the units of training that follow from them.
 
 :class:`CorpusStatistics` are sums over documents, class by class: those of two sets of documents
 add up to those of both, so that one set may be read batch after batch or on several machines.
-:func:`scaling_of` derives from them where training starts and in which units:
+:func:`scaling_of` derives from them where training starts and in which units, by the formulas of
+``docs/mathematics.md``:
 
-- values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
-  also the paper's one-step result read as a prior), so that tokens that separate the
+- values are scaled by the token's log-odds between the classes, so that tokens that separate the
   classes are shrunk less by the penalty;
-- totals have pseudo-counts: the rarer of a class and its rivals gets :data:`SMOOTHING` documents
-  with each token, and :data:`BACKGROUND_DOCUMENTS` in which tokens are as frequent as in all
-  documents; the other gets as many in proportion to its weight. So the evidence of a class is worth
-  what its documents are (Monroe, Colaresi and Quinn's informative prior);
+- totals have pseudo-counts, divided between a class and its rivals like their documents, so that
+  the evidence of a class is worth what its documents are (Monroe, Colaresi and Quinn's informative
+  prior);
 - attention starts at the logarithm of the token's importance, and values are divided by it, so
   that before training the attention alone ranks tokens while the output's numerator is that
   of uniform attention.
-
-``docs/measured.md`` says how exponent and floor were chosen, and
-``benchmarks/results/rare.md`` what the pseudo-counts do for rare classes.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ from .trusted_words import Trust
 TokenScaling = Literal["log_odds"] | None
 
 LOG_ODDS_EXPONENT = 0.9
-"""Values are scaled by the absolute log-odds to this power."""
+"""Values are scaled by the absolute log-odds to this power (``docs/measured.md``)."""
 
 SMOOTHING = 0.3
 """Pseudo-count of each token in a class, or in all others, if these have fewer documents."""
@@ -97,19 +93,6 @@ class CorpusStatistics:
             multilabel=targets.multilabel,
         )
 
-    @classmethod
-    def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> CorpusStatistics:
-        """Return the sums over no documents."""
-        return cls(
-            class_sizes=np.zeros(n_classes),
-            shares=np.zeros((n_classes, n_tokens)),
-            total_weight=0.0,
-            token_weight=0.0,
-            n_entries=0.0,
-            token_shares=np.zeros(n_tokens),
-            multilabel=multilabel,
-        )
-
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         return CorpusStatistics(
             class_sizes=self.class_sizes + other.class_sizes,
@@ -132,14 +115,10 @@ class CorpusStatistics:
         return int(np.count_nonzero(self.token_shares))
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes, or labels, K."""
-        return len(self.class_sizes)
-
-    @property
     def n_outputs(self) -> int:
-        """1 for two classes, K for K > 2; one for each of several labels."""
-        return 1 if self.n_classes == 2 and not self.multilabel else self.n_classes
+        """As that of the targets."""
+        n_classes = len(self.class_sizes)
+        return 1 if n_classes == 2 and not self.multilabel else n_classes
 
     @property
     def mean_token_weight(self) -> float:
@@ -249,16 +228,15 @@ class TokenTotals:
         )
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes, K."""
-        return len(self.prior_odds)
+    def first(self) -> int:
+        """The class of the first output."""
+        return len(self.prior_odds) - self.n_outputs
 
     def log_odds(self) -> Array:
         """Return the tokens' log-odds, (n_tokens, n_outputs)."""
-        first = self.n_classes - self.n_outputs
-        odds = np.divide(self.smoothed[:, first:], self.rest[:, first:], order="C")
+        odds = np.divide(self.smoothed[:, self.first :], self.rest[:, self.first :], order="C")
         np.log(odds, out=odds)
-        odds -= self.prior_odds[first:]
+        odds -= self.prior_odds[self.first :]
         odds[~self.seen] = 0.0  # exactly
         return odds if self.factors is None else odds * self.factors[:, None]
 

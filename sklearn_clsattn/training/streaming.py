@@ -12,16 +12,8 @@ model that was reached with them,
 with the gradient g and the diagonal curvature H of :mod:`.earlier_batches`, added
 up batch by batch. A new batch is trained on together with that, under the penalties and the token
 scaling of all documents so far; then it becomes part of the memory. After the first batch the
-minimum is that of the default training. Updating a Gaussian of diagonal covariance batch by batch
-is known from logistic regression [1]_ [2]_; ``docs/mathematics.md`` has the differences.
-
-.. [1] D. J. Spiegelhalter, S. L. Lauritzen (1990). Sequential updating of conditional
-   probabilities on directed graphical structures. Networks 20.
-.. [2] O. Chapelle, L. Li (2011). An Empirical Evaluation of Thompson Sampling, Algorithm 3.
-   NeurIPS 2011.
+minimum is that of the default training. ``docs/mathematics.md`` has the sources.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
@@ -33,11 +25,10 @@ from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
 from .earlier_batches import Memory, Stream
 from .fit import default_tol
-from .fitted_model import FittedAttention
+from .fitted_model import FitResult, FittedAttention, OnIteration
 from .loss import AttentionLoss
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
-from .result import FitResult, OnIteration
 from .solve import solve
 from .statistics import CorpusStatistics, TokenScaling, scaling_of
 

@@ -1,24 +1,13 @@
-r"""What people say of words, as evidence beside that of the documents.
+"""What people say of words, as evidence beside that of the documents (``docs/mathematics.md``).
 
-A word s that is trusted for class k has the stated log-odds :math:`w_{sk} = 1`, all others 0; where
-two classes have one output, the second has 1 and the first -1. With them the prior mean
-(:mod:`.prior_mean`) is
-
-.. math:: \bar b_{sk} = \tfrac12 (\alpha\, \phi_s r_{sk} + \zeta\, w_{sk})\, \nu\, e^{-a_s},
-
-in training and in prediction alike: what is stated knows no document's class. The penalty shrinks a
-token by the size of :math:`\phi_s r_{sk} + w_{sk}`.
-
-The factor :math:`\phi_s` is 1 for trusted words, and n-grams with one. For others it is
-3 / (3 + m), with the mean m of the weights of trusted words in a training text: where there are
-about three, other words are evidence for half.
+What is stated knows no document's class, and so is the same in training and in prediction. A word
+that is trusted for a class has the stated log-odds 1 for it; where two classes have one output, the
+second has 1 and the first -1.
 
 After training, the value of a word that, with its letters, speaks more for another class than for
 its own is raised until it speaks for both alike. With two classes or several labels, a word that
 speaks against its class gets a value with which it says nothing.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple

@@ -13,8 +13,6 @@ The vectors are rotated, which changes no product with them, so that what they a
 different documents, before training, is uncorrelated: the curvature by w is then almost diagonal.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
