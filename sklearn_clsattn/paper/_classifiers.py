@@ -227,6 +227,11 @@ class EmbeddingClassifier(PaperClassifier):
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the held-out documents, in nats. Only with early stopping.
 
+    References
+    ----------
+    D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+    Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+
     Examples
     --------
     >>> from sklearn_clsattn.datasets import make_token_classification
@@ -357,6 +362,11 @@ class AttentionNetworkClassifier(PaperClassifier):
     With two layers, `attention_scores_` are E.W_2' p, and a token adds its own value and the values
     of the tokens that it attends to. With the MLP, `token_values_` are only a diagnostic, and
     :meth:`contributions` raises a ValueError.
+
+    References
+    ----------
+    D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+    Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 
     Examples
     --------
