@@ -97,9 +97,8 @@ class StoredModel:
 
 
 def _in_single(numbers: NDArray[Any]) -> StoredNumbers:
-    """Return numbers in 32 bits, or in 64 if some are too large."""
-    largest = np.abs(numbers).max(initial=0.0)
-    return StoredNumbers(numbers.astype("<f4" if largest < np.finfo(np.float32).max else "<f8"))
+    """Return numbers in 32 bits."""
+    return StoredNumbers(numbers.astype("<f4"))
 
 
 def _in_half(numbers: NDArray[Any], shift: float = 0.0) -> StoredNumbers:

@@ -1,38 +1,14 @@
 // What each word of a text adds to the decisions, and which words to delete.
 
 import { deleteSpans, EditableText } from "./edited_text.js";
+import { indexOfLargest } from "./model.js";
 import { codePoints } from "./unicode.js";
 import { fewestWords } from "./word_search.js";
 
 /** @typedef {import("./model.js").Model} Model */
-/** @typedef {import("./texts.js").Span} Span */
-
-/**
- * A word or word n-gram of a text. Its numbers are for each decision: one for each class, or for
- * the second of two.
- * @typedef {object} ExplainedToken
- * @property {string} name
- * @property {number} weight
- * @property {number} attention its share of the text's attention
- * @property {number[]} contributions what it adds to each decision
- * @property {number[] | null} ownContributions the same without its character n-grams
- * @property {boolean} isKnown whether the model's vocabulary has it, else its letters speak
- * @property {{first: number, length: number, share: number}[]} occurrences the number of the first
- *   word, the number of words, and the share of the token's weight
- */
-
-/**
- * The fewest words that were found whose deletion changes the prediction.
- * @typedef {object} Deletion
- * @property {boolean} found
- * @property {string[]} words the most effective first
- * @property {Span[]} spans where they stand in the text, in characters
- * @property {string} editedText
- * @property {number} before the predicted class of the text
- * @property {number} after the predicted class of the edited text
- * @property {number} probability of `after` for the edited text
- * @property {number | null} atLeast no smaller set will do: all were tried; null if none will
- */
+/** @typedef {import("./types.js").Deletion} Deletion */
+/** @typedef {import("./types.js").ExplainedToken} ExplainedToken */
+/** @typedef {import("./types.js").Span} Span */
 
 const AHEAD = 2e-9; // of the predicted class, where classes are level
 
@@ -201,10 +177,8 @@ export class Explanation {
   #suspicion(text, present, label) {
     // 1) What each token adds to the lead.
     const scores = this.#scores(this.decisions, label);
-    let rival = present ? 0 : 1;
-    scores.forEach((score, number) => {
-      if (number !== present && score > scores[rival]) rival = number;
-    });
+    scores[present] = -Infinity;
+    const rival = indexOfLargest(scores);
     const leads = this.tokens.map(({ contributions }) => {
       const byClass = this.#scores(Float64Array.from(contributions), label);
       return byClass[present] - byClass[rival];

@@ -277,11 +277,7 @@ export class Model {
       return Array.from(decisions.keys()).filter((number) => decisions[number] > 0);
     }
     if (decisions.length === 1) return [decisions[0] > 0 ? 1 : 0];
-    let best = 0;
-    decisions.forEach((decision, number) => {
-      if (decision > decisions[best]) best = number;
-    });
-    return [best];
+    return [indexOfLargest(decisions)];
   }
 }
 
@@ -333,4 +329,15 @@ function softmax(logits, restLogit) {
  */
 function sigmoid(logOdds) {
   return logOdds >= 0 ? 1 / (1 + Math.exp(-logOdds)) : Math.exp(logOdds) / (1 + Math.exp(logOdds));
+}
+
+/**
+ * Return the place of the largest number, of several the first.
+ * @param {ArrayLike<number>} numbers
+ * @returns {number}
+ */
+export function indexOfLargest(numbers) {
+  let best = 0;
+  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
+  return best;
 }

@@ -269,15 +269,14 @@ function exchanged(trials, { chosen, without }) {
 /**
  * Return the choices made by exchanges that promise the highest margins.
  * @param {Choice} chosen
- * @param {{loss: number, places: number[]}[]} losses of the places in the choice that are left
+ * @param {{loss: number, places: number[]}[]} losses of the places in the choice that are left,
+ *   of equal losses in the order of the places
  * @param {Choice} unchosen words that may come instead
  * @param {number[]} gains what each of them adds
  * @returns {Choice[]}
  */
 function promising(chosen, losses, unchosen, gains) {
-  const least = [...losses]
-    .sort((one, other) => one.loss - other.loss || comparePlaces(one.places, other.places))
-    .slice(0, SWAPS);
+  const least = [...losses].sort((one, other) => one.loss - other.loss).slice(0, SWAPS);
   const exchanges = unchosen.flatMap((word, at) =>
     least.map(({ loss, places }) => ({ promised: gains[at] - loss, word, places })),
   );
@@ -286,17 +285,6 @@ function promising(chosen, losses, unchosen, gains) {
     const kept = chosen.filter((_, at) => !places.includes(at));
     return [...kept, word];
   });
-}
-
-/**
- * Return which of two lists of as many places comes first: below 0 for the first.
- * @param {number[]} one
- * @param {number[]} other
- * @returns {number}
- */
-function comparePlaces(one, other) {
-  const at = one.findIndex((place, number) => place !== other[number]);
-  return at < 0 ? 0 : one[at] - other[at];
 }
 
 /**
