@@ -15,14 +15,15 @@ from .._bags import Bags
 from .._base import BaseAttentionClassifier, class_probabilities
 from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
-from .._types import Array
+from .._types import Array, Numbers
 from ..text._context_vectorizer import ContextVectorizer
 from ..training.fitted_model import VectorEmbeddings
 from .column_names import column_names
 from .shown_classes import ShownClasses
-from .similar_tokens import Likeness
 from .terms import ByToken, Terms
 from .token_positions import LocatedText, locate
+
+_NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,3 +162,34 @@ class _Units:
     # tokens that have vectors, without these: (n_tokens, n_outputs).
     values_without_characters: Array | None
     values_without_vectors: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """The vectors of tokens, and the tokens' own values, without the vectors' part."""
+
+    names: NDArray[np.object_]  # (n_tokens,)
+    embeddings: VectorEmbeddings
+    # The decisions for the explained classes are `sign` times these outputs.
+    outputs: Numbers
+    sign: float
+
+    def near(self, name: str, direction: Array) -> list[str]:
+        """Return the nearest tokens, up to three, whose own values favour the same class.
+
+        `direction`, (n_targets,), is 1 for the class shown and -1 for its rival, times the sign of
+        the vector's contribution. Only tokens whose own values have a positive product with it
+        count.
+        """
+        names = self.names[self.embeddings.tokens]
+        positions = np.flatnonzero(names == name)
+        if not len(positions):
+            return []
+        token = positions[0]
+        vectors = self.embeddings.vectors
+        own_values = self.sign * self.embeddings.own[self.embeddings.tokens][:, self.outputs]
+        cosines = (vectors @ vectors[token]) * (own_values @ direction > 0)
+        cosines[token] = 0.0
+        nearest = np.argsort(-cosines)[:3]
+        near = nearest[cosines[nearest] > _NEAR]
+        return list(map(str, names[near]))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
+from .attention_sum import Likeness
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
@@ -21,7 +22,6 @@ from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .predictor import TextModel
 from .shown_classes import class_pairs, difference
-from .similar_tokens import Likeness
 from .terminal import render_text
 from .token_positions import LocatedText
 from .view import views
@@ -179,7 +179,7 @@ class Explanation:
         if self.texts is None or self.text_model is None:
             return None
         (text,) = self.texts
-        return self.text_model.locate(text, self.tokens.tolist())
+        return self.text_model.explained.locate(text, self.tokens.tolist())
 
     @cached_property
     def decision_without(self) -> Array | None:
@@ -443,18 +443,15 @@ class Explanation:
             "token": list(map(str, self.tokens)),
             "weight": self.weights.tolist(),
             "attention": nothing if self.attention is None else self.attention.tolist(),
-            "values": nothing if self.values is None else _without_nan(self.values),
-            "contributions": self.contributions.tolist(),
-            "own_contributions": nothing,
-            "decisions_without": nothing,
-            "vector_contributions": nothing,
         }
-        if self.own_contributions is not None:
-            columns["own_contributions"] = _without_nan(self.own_contributions)
-        if self.decision_without is not None:
-            columns["decisions_without"] = _without_nan(self.decision_without)
-        if self.vector_contributions is not None:
-            columns["vector_contributions"] = self.vector_contributions.tolist()
+        for name, by_class in (
+            ("values", self.values),
+            ("contributions", self.contributions),
+            ("own_contributions", self.own_contributions),
+            ("decisions_without", self.decision_without),
+            ("vector_contributions", self.vector_contributions),
+        ):
+            columns[name] = nothing if by_class is None else _without_nan(by_class)
         tokens = []
         for row in zip(*columns.values(), strict=True):
             tokens.append(dict(zip(columns, row, strict=True)))

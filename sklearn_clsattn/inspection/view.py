@@ -449,31 +449,19 @@ def _deletion(document: Any) -> str:
 
 def _tokens(document: Any, k: int, j: int) -> list[Token]:
     """Return the tokens of one document in order, for the class at k against that at j."""
-    # 1) The numbers of the class shown.
     nothing = [None] * len(document.tokens)
-    contributions = difference(document.contributions, k, j).tolist()
-    own: list[Any] = nothing
-    if document.own_contributions is not None:
-        own = difference(document.own_contributions, k, j).tolist()
-    by_vector: list[Any] = nothing
-    if document.vector_contributions is not None:
-        by_vector = difference(document.vector_contributions, k, j).tolist()
-    # 2) The tokens.
-    weights = document.weights.tolist()
-    attention = nothing if document.attention is None else document.attention.tolist()
-    tokens = []
-    for at, name in enumerate(map(str, document.tokens)):
-        token = Token(
-            at,
-            name,
-            weight=weights[at],
-            attention=attention[at],
-            contribution=contributions[at],
-            own=own[at],
-            by_vector=by_vector[at],
-        )
-        tokens.append(token)
-    return tokens
+    columns = [
+        map(str, document.tokens),
+        document.weights.tolist(),
+        nothing if document.attention is None else document.attention.tolist(),
+    ]
+    for by_class in (
+        document.contributions,
+        document.own_contributions,
+        document.vector_contributions,
+    ):
+        columns.append(nothing if by_class is None else difference(by_class, k, j).tolist())
+    return [Token(at, *row) for at, row in enumerate(zip(*columns, strict=True))]
 
 
 def _others(side: Side, largest: float, minus: str, is_sum: bool) -> str:
