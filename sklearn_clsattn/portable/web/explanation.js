@@ -89,7 +89,7 @@ export class Explanation {
    */
   fewestWords({ label = -1, timeLimit = 10 } = {}) {
     const text = new EditableText(this.text, this.model.reader);
-    const present = this.#winner(this.decisions, label);
+    const present = indexOfLargest(this.#scores(this.decisions, label));
     const margins = (/** @type {number[][]} */ choices) =>
       choices.map((choice) => {
         const decisions = this.model.decisions(text.without(choice));
@@ -105,7 +105,10 @@ export class Explanation {
     else if (result.nTried === nWords) atLeast = null; // all sets were tried
     const editedText = text.without(words);
     const decisions = this.model.decisions(editedText);
-    const after = this.#winner(decisions, label);
+    const after = indexOfLargest(this.#scores(decisions, label));
+    const probabilities = this.model.probabilities(decisions);
+    let probability = probabilities[after];
+    if (label >= 0) probability = after ? probabilities[label] : 1 - probabilities[label];
     return {
       found: result.words !== null,
       words: words.map((number) => text.words[number].name),
@@ -113,7 +116,7 @@ export class Explanation {
       editedText,
       before: present,
       after,
-      probability: this.#probabilities(decisions, label)[after],
+      probability,
       atLeast,
     };
   }
@@ -130,28 +133,6 @@ export class Explanation {
   }
 
   /**
-   * Return the probabilities of the classes, or of having a label not and having it.
-   * @param {Float64Array} decisions
-   * @param {number} label
-   * @returns {number[]}
-   */
-  #probabilities(decisions, label) {
-    const probabilities = this.model.probabilities(decisions);
-    return label < 0 ? probabilities : [1 - probabilities[label], probabilities[label]];
-  }
-
-  /**
-   * Return the number of the predicted class.
-   * @param {Float64Array} decisions
-   * @param {number} label
-   * @returns {number}
-   */
-  #winner(decisions, label) {
-    if (label >= 0) return decisions[label] > 0 ? 1 : 0;
-    return this.model.predicted(decisions)[0];
-  }
-
-  /**
    * Return the lead of a class over the best other one; what is predicted is ahead.
    * @param {Float64Array} decisions
    * @param {number} number
@@ -160,7 +141,7 @@ export class Explanation {
    */
   #lead(decisions, number, label) {
     const scores = this.#scores(decisions, label);
-    const winner = this.#winner(decisions, label);
+    const winner = indexOfLargest(scores);
     const bestOther = Math.max(...scores.filter((_, at) => at !== winner));
     scores[winner] = Math.max(scores[winner], bestOther + AHEAD);
     return scores[number] - Math.max(...scores.filter((_, at) => at !== number));

@@ -83,18 +83,8 @@ export class Model {
    */
   decisions(text) {
     const codes = this.reader.normalized(codePoints(text), this.header.lowercase);
-    return this.decide(this.unitsOf(codes, this.tokensOf(codes))).decisions;
-  }
-
-  /**
-   * Return the tokens of a text in its normal form that are no stop words.
-   * @param {number[]} codes
-   * @returns {Token[]}
-   */
-  tokensOf(codes) {
-    const tokens = this.reader.tokens(codes);
-    if (!this.stopWords.size) return tokens;
-    return tokens.filter(({ word }) => !this.stopWords.has(word));
+    const tokens = this.reader.tokens(codes).filter(({ word }) => !this.stopWords.has(word));
+    return this.decide(this.unitsOf(codes, tokens)).decisions;
   }
 
   /**

@@ -375,7 +375,9 @@ export class View {
     const tried = triedSets(atLeast);
     if (!found) return `No words were found whose removal changes the prediction.${tried}`;
     const odds = ` (${percent(probability)})`;
-    const becomes = `the prediction becomes ${this.#outcome(after)}${odds}.`;
+    let outcome = this.labels[after];
+    if (this.severalLabels) outcome = after ? this.targetName : this.otherName;
+    const becomes = `the prediction becomes ${outcome}${odds}.`;
     const more = words.length > 1 ? tried : "";
     if (words.length <= MAX_NAMED) return `Remove ${listed(words)} and ${becomes}${more}`;
     const shown = words.slice(0, MAX_DELETED).map((word) => `"${tokenText(word)}"`);
@@ -383,16 +385,6 @@ export class View {
     const last = nMore ? `${nMore.toLocaleString("en")} more` : shown.pop();
     const sentence = `T${becomes.slice(1)}`;
     return `Remove these ${words.length} words: ${shown.join(", ")} and ${last}. ${sentence}${more}`;
-  }
-
-  /**
-   * Return the name of what is predicted for an edited text.
-   * @param {number} after
-   * @returns {string}
-   */
-  #outcome(after) {
-    if (this.severalLabels) return after ? this.targetName : this.otherName;
-    return this.labels[after];
   }
 
   /**

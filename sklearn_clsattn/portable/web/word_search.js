@@ -188,7 +188,7 @@ function shortestPrefix(trials) {
   const nEnds = Math.min(n, CANDIDATES);
   const ends = new Set();
   for (let at = 0; at < nEnds; at++) {
-    ends.add(nEnds > 1 ? roundedHalfToEven(n ** (at / (nEnds - 1))) : 1);
+    ends.add(nEnds > 1 ? Math.round(n ** (at / (nEnds - 1))) : 1);
   }
   const prefixes = [...ends].map((end) => order.slice(0, end));
   const margins = trials.margins(prefixes);
@@ -253,14 +253,11 @@ function exchanged(trials, { chosen, without }) {
     const sameSize = promising(present, singles, unchosen, gains);
     // 3) The best of them: a smaller choice, or one with a higher margin.
     const margins = trials.margins([...smaller, ...sameSize]);
-    const choices = [...smaller, ...sameSize];
-    const places = [...choices.keys()];
-    const [bestSmaller] = ranked(places.slice(0, smaller.length), margins);
-    const [bestSameSize] = ranked(places.slice(smaller.length), margins);
-    if (Math.max(0, ...margins.slice(0, smaller.length)) > REACHED) chosen = choices[bestSmaller];
-    else if (Math.max(0, ...margins.slice(smaller.length)) > margin + REACHED) {
-      chosen = choices[bestSameSize];
-    } else break;
+    const ofSmaller = margins.slice(0, smaller.length);
+    const ofSameSize = margins.slice(smaller.length);
+    if (Math.max(0, ...ofSmaller) > REACHED) chosen = bestOf(smaller, ofSmaller);
+    else if (Math.max(0, ...ofSameSize) > margin + REACHED) chosen = bestOf(sameSize, ofSameSize);
+    else break;
     ({ chosen, without } = pruned(trials, chosen));
   }
   return chosen;
@@ -288,6 +285,16 @@ function promising(chosen, losses, unchosen, gains) {
 }
 
 /**
+ * Return the choice with the highest margin.
+ * @param {Choice[]} choices
+ * @param {number[]} margins
+ * @returns {Choice}
+ */
+function bestOf(choices, margins) {
+  return choices[ranked([...choices.keys()], margins)[0]];
+}
+
+/**
  * Return words with the largest effects first.
  * @param {number[]} words
  * @param {number[]} effects
@@ -303,7 +310,7 @@ function ranked(words, effects) {
  * @returns {number}
  */
 function rounded(number) {
-  return roundedHalfToEven(number * 10 ** DECIMALS) / 10 ** DECIMALS;
+  return Math.round(number * 10 ** DECIMALS) / 10 ** DECIMALS;
 }
 
 /**
@@ -347,15 +354,4 @@ function combinations(n, size) {
     choices = longer;
   }
   return choices;
-}
-
-/**
- * Return the nearest integer, the even one of two.
- * @param {number} number
- * @returns {number}
- */
-function roundedHalfToEven(number) {
-  const below = Math.floor(number);
-  if (number - below !== 0.5) return Math.round(number);
-  return below % 2 ? below + 1 : below;
 }
