@@ -27,7 +27,10 @@ def sum_of(inside: Members, *, of_texts: bool) -> DecisionSum | AverageSum | Non
     sums = []
     for member in inside.members:
         decision_sum = member_sum(member)
-        if decision_sum is None or (of_texts and not _has_words(member)):
+        if decision_sum is None:
+            return None
+        is_foreign = isinstance(decision_sum, LinearSum)  # ours always have names
+        if of_texts and is_foreign and not column_names(member.steps, member.classifier).are_names:
             return None
         sums.append(decision_sum)
     if len(sums) == 1:
@@ -49,13 +52,6 @@ def member_sum(member: Member) -> DecisionSum | None:
     if isinstance(classifier, BaseAttentionClassifier):
         return None if classifier.mlp else AttentionSum(member.steps, classifier)
     return LinearSum.of(member.steps, classifier)
-
-
-def _has_words(member: Member) -> bool:
-    """Return whether a classifier reads columns with names; this package's always says so."""
-    if isinstance(member.classifier, BaseAttentionClassifier):
-        return True
-    return column_names(member.steps, member.classifier).are_names
 
 
 @dataclass(frozen=True, eq=False)

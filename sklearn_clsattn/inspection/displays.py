@@ -16,6 +16,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .decision_sums import know_the_same_classes, member_sum
 from .formatting import class_name, token_text
 from .inner_classifiers import Member, has_several_labels, members_of
+from .shown_classes import position
 
 FOR = "#0072B2"
 AGAINST = "#D55E00"
@@ -110,11 +111,7 @@ class TokenImportanceDisplay:
         # 1) the tokens of each class
         labels = self.importance.columns.tolist()
         if target is not None:
-            if np.ndim(target) or target not in labels:
-                raise ValueError(
-                    f"target must be None or one of the classes {labels}, got {target!r}"
-                )
-            labels = [target]
+            labels = [labels[position(target, labels)]]
         tokens = []
         end = 0.0
         for label in labels:

@@ -21,7 +21,7 @@ from .formatting import shortened
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .predictor import TextModel
-from .shown_classes import class_pairs, difference
+from .shown_classes import class_pairs, difference, position
 from .terminal import render_text
 from .token_positions import LocatedText
 from .view import views
@@ -265,10 +265,7 @@ class Explanation:
         >>> sets[0].edited_text
         ', but long'
         """
-        labels = self.classes.tolist()
-        if to is not None and (np.ndim(to) != 0 or to not in labels):
-            raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-        number = None if to is None else labels.index(to)
+        number = None if to is None else position(to, self.classes.tolist(), "to")
         return self._minimal_sets(number, time_limit, is_kept=False)
 
     def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
