@@ -568,8 +568,6 @@ def _documents(
 
 def _joined(parts: Parts, summaries: list[_Summary]) -> DaskDocuments:
     """Return the documents of all parts; raise ValueError if these do not match."""
-    if not summaries:
-        raise ValueError("X has no documents: expected documents of two classes.")
     # 1) the tokens, which must be the same
     first = summaries[0]
     for other in summaries:

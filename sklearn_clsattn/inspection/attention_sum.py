@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,25 +16,17 @@ from .._matrices import row_sums
 from .._types import Array, Numbers
 from ..text._context_vectorizer import ContextVectorizer
 from ..training.fitted_model import VectorEmbeddings
-from .column_names import column_names
 from .shown_classes import ShownClasses
-from .terms import ByToken, Terms
-from .token_positions import LocatedText, locate
+from .terms import AfterSteps, ByToken, Terms
 
 _NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionSum:
+class AttentionSum(AfterSteps):
     """A classifier of this package after steps: a token adds its attention times its value."""
 
-    steps: list[Any]
     classifier: BaseAttentionClassifier
-
-    @cached_property
-    def names(self) -> NDArray[np.object_]:
-        """The names of the classifier's columns, (n_columns,)."""
-        return column_names(self.steps, self.classifier).names
 
     @property
     def intercept(self) -> Array:
@@ -111,10 +101,6 @@ class AttentionSum:
         units = self._units(read)
         values = np.asarray(units.fitted.values, dtype=np.float64)
         return ByToken(units.fitted.attention(units.X), values, units.names)
-
-    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
-        """Return a text with the places of its tokens."""
-        return locate(self.steps[0] if self.steps else None, text, tokens)
 
     @property
     def _embeddings(self) -> VectorEmbeddings | None:

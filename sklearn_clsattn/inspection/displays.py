@@ -14,14 +14,19 @@ import pandas as pd
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .decision_sums import know_the_same_classes, member_sum
-from .formatting import class_name, token_text
+from .formatting import MINUS, class_name, percent, signed, token_text
 from .inner_classifiers import Member, has_several_labels, members_of
 from .shown_classes import position
+from .view import View
 
-FOR = "#0072B2"
-AGAINST = "#D55E00"
-NEUTRAL = "#8C8C8C"
+_FOR = "#0072B2"
+_AGAINST = "#D55E00"
+_NEUTRAL = "#8C8C8C"
 _RAREST = 1000  # documents, of which a token must be in one
+_INCHES = 5.2  # the width of a new figure, without names
+_PER_CHARACTER = 0.075  # inches of a name
+_MARGIN = 0.16  # of the width of all bars, on either side, for numbers
+_ROOM = 1.0  # bars' heights, above and below, for the names of decision and intercept
 
 
 class TokenImportanceDisplay:
@@ -131,19 +136,19 @@ class TokenImportanceDisplay:
         """Draw the most important tokens of one class."""
         # 1) the bars; of two classes, the first has the colour of what speaks against the second
         classes = self.importance.columns.tolist()
-        color = FOR
+        color = _FOR
         if len(classes) == 2 and label == classes[0]:
-            color = AGAINST
+            color = _AGAINST
         slots = np.arange(len(tokens))
         ax.barh(slots, tokens, color=color, height=0.72)
         # 2) their names, and the axes
-        names = [shown(token) for token in tokens.index]
+        names = [_shown(token) for token in tokens.index]
         ax.set_yticks(slots, names, parse_math=False, fontsize=9)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(tokens), 3) - 0.4, -0.6)
-        few_ticks(ax.xaxis, 4)
-        title = shown(label if isinstance(label, str) else class_name(label), 32)
-        set_labels(ax, title, "effect on decisions (std. dev.)")
+        _few_ticks(ax.xaxis, 4)
+        title = _shown(label if isinstance(label, str) else class_name(label), 32)
+        _set_labels(ax, title, "effect on decisions (std. dev.)")
 
 
 def token_importance(estimator: Any, documents: Any) -> pd.DataFrame:
@@ -210,14 +215,107 @@ def _new_axes(n_axes: int, n_bars: int) -> Any:
     return np.array(axes, dtype=object)
 
 
-def set_labels(ax: Any, title: str, across: str) -> None:
+def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
+    """Draw a document's contributions as bars, the strongest on top; return the axes."""
+    import matplotlib.pyplot as plt
+
+    # 1) The bars' names and lengths, and where they start, from the intercept upwards.
+    names, lengths = _bars(view, max_display)
+    widths = np.array(lengths)
+    stops = view.start + np.cumsum(widths[::-1])[::-1]
+    starts = stops - widths
+    # 2) The bars, joined by lines, with their numbers.
+    if ax is None:
+        width = _INCHES + _PER_CHARACTER * max(map(len, names), default=0)
+        height = 1.5 + 0.27 * max(len(names), 3)
+        ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    slots = np.arange(len(names))
+    colors = np.where(widths > 0, _FOR, _AGAINST).tolist()
+    bars = ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
+    joints = np.append(stops, view.start)
+    below = np.append(slots, len(names))
+    ax.vlines(joints, below - 1, below, color=_NEUTRAL, linewidth=0.7, zorder=1)
+    ax.bar_label(bars, [signed(length, MINUS) for length in lengths], padding=3, fontsize=8)
+    # 3) Where the bars start and end, and where two classes are level.
+    ends = [view.start, view.end, *starts, *stops]
+    if view.is_binary:
+        ends.append(0.0)
+        ax.axvline(0.0, color=_NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
+    margin = _MARGIN * ((max(ends) - min(ends)) or 1.0)
+    ax.set_xlim(min(ends) - margin, max(ends) + margin)
+    ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
+    _write_end(ax, view.end, -1.05, f"decision {signed(view.end, MINUS)}")
+    _write_end(ax, view.start, len(names) + 0.05, f"intercept {signed(view.start, MINUS)}")
+    # 4) The names.
+    ax.set_yticks(slots, names, parse_math=False, fontsize=9)
+    ax.tick_params(axis="y", length=0)
+    _few_ticks(ax.xaxis, 6)
+    title = f"Document {view.number}: predicted {_shown(view.predicted_name, 20)}"
+    if view.probability is not None:
+        title += f" ({percent(view.probability)})"
+    _set_labels(ax, title, _axis_label(view))
+    return ax
+
+
+def _bars(view: View, max_display: int) -> tuple[list[str], list[float]]:
+    """Return the names and contributions of the strongest tokens, and of all others together."""
+    strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
+    n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
+    names = []
+    lengths = []
+    for token in strongest[:n_named]:
+        names.append(_shown(token.name))
+        lengths.append(token.contribution)
+    others = strongest[n_named:]
+    if others:
+        ending = "" if len(others) == 1 else "s"
+        names.append(f"{len(others):,} other token{ending}")
+        lengths.append(sum(token.contribution for token in others))
+    return names, lengths
+
+
+def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
+    """Write words at a value, inside of the axes."""
+    # 1) On which side of the value there is space.
+    low, high = ax.get_xlim()
+    share = (value - low) / (high - low)
+    alignment = "center"
+    offset = 0
+    if share < 0.25:
+        alignment = "left"
+        offset = 3
+    elif share > 0.75:
+        alignment = "right"
+        offset = -3
+    # 2) The words.
+    ax.annotate(
+        words,
+        (value, slot),
+        xytext=(offset, 0),
+        textcoords="offset points",
+        ha=alignment,
+        va="center",
+        fontsize=9,
+        parse_math=False,
+    )
+
+
+def _axis_label(view: View) -> str:
+    """Return the name of a view's decision, for its axis."""
+    if view.other is not None:
+        measure = "log-odds" if view.has_attention else "decision"
+        return f"{measure} of {_shown(view.target, 20)} against {_shown(view.other, 20)}"
+    return f"decision for {_shown(view.target, 32)}"
+
+
+def _set_labels(ax: Any, title: str, across: str) -> None:
     """Set title and label, never parsed as mathematics, and remove half of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     ax.set_xlabel(across, parse_math=False)
 
 
-def shown(name: Any, limit: int = 28) -> str:
+def _shown(name: Any, limit: int = 28) -> str:
     """Return a name with visible white space, at most `limit` characters long."""
     text = str(name).replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     text = token_text(text) or "(empty)"
@@ -227,7 +325,7 @@ def shown(name: Any, limit: int = 28) -> str:
     return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
 
 
-def few_ticks(axis: Any, at_most: int) -> None:
+def _few_ticks(axis: Any, at_most: int) -> None:
     """Limit the number of an axis's ticks, so that their labels do not overlap."""
     from matplotlib.ticker import MaxNLocator
 

@@ -15,6 +15,7 @@ from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
 from .attention_sum import Likeness
+from .displays import draw_waterfall
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
@@ -574,8 +575,6 @@ class Explanation:
         >>> [label.get_text() for label in ax.get_yticklabels()]
         ['terrific', 'long', 'film']
         """
-        from .waterfall import draw_waterfall
-
         check_scalar(max_display, "max_display", Integral, min_val=1)
         if not self.is_sum:
             raise ValueError(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.linear_model._base import LinearClassifierMixin  # noqa: PLC2701 - no public name
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
@@ -17,9 +14,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import validate_data
 
 from .._types import Array, Numbers
-from .column_names import column_names
-from .terms import ByToken, Terms
-from .token_positions import LocatedText, locate
+from .terms import AfterSteps, ByToken, Terms
 
 
 class Input(NamedTuple):
@@ -30,14 +25,12 @@ class Input(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearSum:
+class LinearSum(AfterSteps):
     """A linear classifier after steps: a token adds its coefficient times its weight.
 
     So does naive Bayes, whose coefficients are logarithms of probabilities.
     """
 
-    steps: list[Any]
-    classifier: Any
     coefficients: list[Any]  # matrices of n_columns, dense or CSR, one above the other
     intercept: Array  # (n_outputs,), of each of their rows
 
@@ -94,7 +87,7 @@ class LinearSum:
         values = self._values(columns)[places]
         return Terms(
             indptr=X.indptr.astype(np.intp),
-            tokens=self._names[X.indices],
+            tokens=self.names[X.indices],
             weights=X.data,
             contributions=X.data[:, None] * values,
             values=values,
@@ -102,16 +95,7 @@ class LinearSum:
 
     def by_token(self, read: Input) -> ByToken:
         """Return the classifier's input, and the coefficients."""
-        return ByToken(read.X, self._values(np.arange(read.X.shape[1])), self._names)
-
-    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
-        """Return a text with the places of its tokens."""
-        return locate(self.steps[0] if self.steps else None, text, tokens)
-
-    @cached_property
-    def _names(self) -> NDArray[np.object_]:
-        """The names of the columns, (n_columns,)."""
-        return column_names(self.steps, self.classifier).names
+        return ByToken(read.X, self._values(np.arange(read.X.shape[1])), self.names)
 
     def _values(self, columns: Numbers) -> Array:
         """Return the coefficients of some columns, (n_columns, n_outputs)."""

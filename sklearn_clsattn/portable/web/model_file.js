@@ -3,8 +3,13 @@
 const FORMAT = "sklearn-clsattn";
 const VERSION = 1;
 const ALIGNMENT = 8; // bytes
-/** @type {Record<string, number>} */
-const BYTES = { uint8: 1, float16: 2, float32: 4, float64: 8 };
+// Little-endian, as all machines are that run browsers.
+const STORED = {
+  uint8: Uint8Array,
+  float16: Uint16Array,
+  float32: Float32Array,
+  float64: Float64Array,
+};
 
 /**
  * What the file says beside its arrays.
@@ -31,7 +36,8 @@ const BYTES = { uint8: 1, float16: 2, float32: 4, float64: 8 };
  * @property {string} terms
  * @property {string} characterNgrams
  * @property {import("./unicode.js").Tables} unicode
- * @property {{name: string, type: string, length: number, shift: number, scale: number}[]} arrays
+ * @property {{name: string, type: keyof typeof STORED, length: number, shift: number,
+ *   scale: number}[]} arrays
  */
 
 /** @typedef {Uint8Array | Float32Array | Float64Array} Numbers */
@@ -46,8 +52,7 @@ export async function readModelFile(file) {
     .stream()
     .pipeThrough(new DecompressionStream("gzip"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const view = new DataView(bytes.buffer);
-  const size = view.getUint32(0, true);
+  const [size] = new Uint32Array(bytes.buffer, 0, 1);
   /** @type {Header} */
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
   check(header.format === FORMAT, "it has another format");
@@ -56,34 +61,15 @@ export async function readModelFile(file) {
   const arrays = {};
   let start = padded(4 + size);
   for (const { name, type, length, shift, scale } of header.arrays) {
-    const array = readArray(view, start, type, length);
+    const stored = new STORED[type](bytes.buffer, start, length);
+    start = padded(start + stored.byteLength);
+    const array = stored instanceof Uint16Array ? Float64Array.from(stored, halfFloat) : stored;
     if (shift !== 0 || scale !== 1) {
       array.forEach((number, at) => (array[at] = shift + scale * number));
     }
     arrays[name] = array;
-    start = padded(start + length * BYTES[type]);
   }
   return { header, arrays };
-}
-
-/**
- * Return an array of little-endian numbers; those of 16 bits are read in 64.
- * @param {DataView} view
- * @param {number} start
- * @param {string} type
- * @param {number} length
- * @returns {Numbers}
- */
-function readArray(view, start, type, length) {
-  if (type === "uint8") return new Uint8Array(view.buffer, start, length);
-  const array = type === "float32" ? new Float32Array(length) : new Float64Array(length);
-  for (let at = 0; at < length; at++) {
-    const from = start + at * BYTES[type];
-    if (type === "float16") array[at] = halfFloat(view.getUint16(from, true));
-    else if (type === "float32") array[at] = view.getFloat32(from, true);
-    else array[at] = view.getFloat64(from, true);
-  }
-  return array;
 }
 
 /**
