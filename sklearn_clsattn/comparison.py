@@ -227,9 +227,8 @@ def baselines(labels: ArrayLike, vectorizer: Any, *, sublinear_tf: bool = False)
         "LinearSVC, TF-IDF": [TfidfTransformer(), LinearSVC(random_state=0)],
     }
     # 2) pipelines
-    models: dict[str, Any] = {}
-    for name, steps_of_model in steps.items():
-        models[name] = make_pipeline(vectorizer, *steps_of_model)
+    models: dict[str, Any]
+    models = {name: make_pipeline(vectorizer, *after) for name, after in steps.items()}
     # "prior" predicts the most frequent class, and has a meaningful log loss.
     models["majority class"] = DummyClassifier(strategy="prior")
     return models

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import dask.array as da
@@ -40,6 +41,7 @@ from .training.statistics import CorpusStatistics, Scaling
 __all__ = ["DaskClsAttentionClassifier"]
 
 
+@dataclass(eq=False)
 class Parts:
     """Values on the workers of a cluster, one for each part of the documents.
 
@@ -47,19 +49,18 @@ class Parts:
     perhaps one of `each`, which has an argument per part.
     """
 
-    def __init__(self, client: Client, futures: list[Future]) -> None:
-        self._client = client
-        self.futures = futures
+    client: Client
+    futures: list[Future]
 
     def map(self, function: Callable[..., Any], *arguments: Any, each: Iterable[Any] = ()) -> Parts:
         """Return a function's results, which stay on the workers."""
-        return Parts(self._client, self._tasks(function, arguments, each))
+        return Parts(self.client, self._tasks(function, arguments, each))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of a function's results, added up as a tree."""
         terms = self._tasks(function, arguments)
         while len(terms) > 1:
-            sums = self._client.map(_added, terms[:-1:2], terms[1::2], pure=False)
+            sums = self.client.map(_added, terms[:-1:2], terms[1::2], pure=False)
             without_partner = terms[len(terms) // 2 * 2 :]
             terms = sums + without_partner
         return terms[0].result()
@@ -68,19 +69,19 @@ class Parts:
         self, function: Callable[..., Any], *arguments: Any, each: Iterable[Any] = ()
     ) -> list[Any]:
         """Return a function's results in the order of the parts."""
-        return list(self._client.gather(self._tasks(function, arguments, each)))
+        return list(self.client.gather(self._tasks(function, arguments, each)))
 
     def _tasks(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], each: Iterable[Any] = ()
     ) -> list[Future]:
         """Submit a task for each part."""
         # The scheduler keeps one copy of the arguments, so a lost worker cannot lose them.
-        shared = self._client.submit(tuple, arguments, pure=False)
+        shared = self.client.submit(tuple, arguments, pure=False)
         n = len(self.futures)
         own: list[Any] = [(argument,) for argument in each]
         own = own or [()] * n
         columns = [function] * n, self.futures, [shared] * n, own
-        return list(self._client.map(_call, *columns, pure=False))
+        return list(self.client.map(_call, *columns, pure=False))
 
 
 def _call(function: Callable[..., Any], value: Any, shared: tuple[Any], own: tuple[Any]) -> Any:
@@ -96,18 +97,6 @@ def _added(one: Any, other: Any) -> Any:
     if isinstance(one, torch.Tensor):
         return one.to(torch.float64) + other
     return one + other
-
-
-class _Copies(NamedTuple):
-    """Documents of a part that have copies in any part, and what is left out with each of them.
-
-    rows : (n_copied,)
-    by_class, weights : of :func:`~.training.leave_one_out.left_out`
-    """
-
-    rows: Numbers
-    by_class: Array
-    weights: Array
 
 
 @dataclass(eq=False)
@@ -150,23 +139,21 @@ class DaskDocuments:
     @cached_property
     def statistics(self) -> CorpusStatistics:
         """Sums over the documents."""
-        statistics: CorpusStatistics = self.parts.sum(_statistics)
+        statistics: CorpusStatistics = self.parts.sum(attrgetter("statistics"))
         return statistics
 
     @cached_property
-    def _in_memory(self) -> tuple[Numbers, Targets, Array]:
-        """Numbers of the bags, the same for copies, targets and weights, of all documents."""
+    def _in_memory(self) -> tuple[Numbers, Targets, Array, Numbers]:
+        """Numbers of the bags, the same for copies, targets and weights, of all documents.
+
+        Also the numbers of the parts' first documents, but for that of the first part.
+        """
         fingerprints = self.parts.gather(_fingerprints)
         first, second, values, weights = zip(*fingerprints, strict=True)
         groups = group_duplicates(np.concatenate(first), np.concatenate(second))
         targets = replace(self.targets, values=np.concatenate(values))
-        return groups, targets, np.concatenate(weights)
-
-    @cached_property
-    def _bounds(self) -> Numbers:
-        """The numbers of the parts' first documents, but for that of the first part."""
-        sizes = self.parts.gather(_n_documents)
-        return np.cumsum(sizes)[:-1]
+        bounds = np.cumsum(list(map(len, weights)))[:-1]
+        return groups, targets, np.concatenate(weights), bounds
 
     def attention_loss(
         self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
@@ -184,31 +171,29 @@ class DaskDocuments:
     def evidence(self, loss: DaskLoss, scaling: Scaling) -> DaskEvidence:
         """Return the naive Bayes evidence for each document, without it and its copies."""
         # 1) copies in any parts
-        groups, targets, weights = self._in_memory
+        groups, targets, weights, starts = self._in_memory
         group_sizes = np.bincount(groups)
         has_copies = group_sizes[groups] > 1
         of_copies = left_out(targets[has_copies], weights[has_copies], groups[has_copies])
         # 2) those of each part
         copied = np.flatnonzero(has_copies)
-        bounds = np.searchsorted(copied, self._bounds)
-        rows = [np.flatnonzero(of_part) for of_part in np.split(has_copies, self._bounds)]
+        bounds = np.searchsorted(copied, starts)
+        rows = [np.flatnonzero(of_part) for of_part in np.split(has_copies, starts)]
         left_out_of_parts = [np.split(array, bounds) for array in of_copies]
-        copies = [_Copies(*of_part) for of_part in zip(rows, *left_out_of_parts, strict=True)]
         # 3) the evidence
-        each = zip(loss.parts.futures, copies, strict=True)
+        each = zip(loss.parts.futures, rows, *left_out_of_parts, strict=True)
         parts = self.parts.map(_evidence, scaling, each=each)
         return DaskEvidence(parts, loss)
 
     def sample(self) -> tuple[int, Documents]:
         """Return the number of different documents, and some documents with all their copies."""
         # 1) the rows among all documents
-        groups, targets, weights = self._in_memory
+        groups, targets, weights, starts = self._in_memory
         n_different, rows = sampled_rows(groups, targets, weights)
         # 2) those of each part, numbered within it
-        starts = np.append(0, self._bounds)
-        bounds = np.searchsorted(rows, self._bounds)
-        rows_of_parts = np.split(rows, bounds)
-        of_parts = [part - start for part, start in zip(rows_of_parts, starts, strict=True)]
+        rows_of_parts = np.split(rows, np.searchsorted(rows, starts))
+        firsts = np.append(0, starts)
+        of_parts = [part - first for part, first in zip(rows_of_parts, firsts, strict=True)]
         # 3) their documents, which come here
         matrices = self.parts.gather(_units, each=of_parts)
         units = sp.vstack(matrices, format="csr")
@@ -229,32 +214,18 @@ class DaskDocuments:
         return np.asarray(self.parts.sum(Documents.count_selected, scores))
 
 
+@dataclass(eq=False)
 class DaskLoss:
     """The sum of the losses of all parts, with what objectives need of :class:`AttentionLoss`.
 
     `parts` has those of the parts on the workers.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-        cls_weight: float,
-        total_weight: float,
-    ) -> None:
-        self.parts = parts
-        self.dtype = dtype
-        self.device = device
-        self.cls_weight = cls_weight
-        self.total_weight = total_weight
-
-    def with_parts(self, parts: Parts) -> DaskLoss:
-        """Return the sum of other losses of the same documents."""
-        other = copy.copy(self)
-        other.parts = parts
-        return other
+    parts: Parts
+    dtype: torch.dtype
+    device: torch.device
+    cls_weight: float
+    total_weight: float
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the documents' losses and its gradient by the token matrix."""
@@ -267,35 +238,24 @@ class DaskLoss:
         return curvature.to(self.dtype)
 
 
+@dataclass(eq=False)
 class DaskEvidence:
     """The naive Bayes evidence for all documents, whose parts are on the workers."""
 
-    def __init__(self, parts: Parts, loss: DaskLoss) -> None:
-        self._parts = parts
-        self._loss = loss
+    parts: Parts
+    loss: DaskLoss
 
     def sums(self, x: Array) -> tuple[float, Array, Array]:
         """Return the loss of multiples of the evidence plus intercepts, and its derivatives."""
-        sums: tuple[float, Array, Array] = self._parts.sum(Evidence.sums, x)
+        sums: tuple[float, Array, Array] = self.parts.sum(Evidence.sums, x)
         return sums
 
     def loss_with(self, multiples: Array) -> DaskLoss:
         """Return the loss with multiples of the evidence in it."""
-        losses = self._parts.map(Evidence.loss_with, multiples)
-        return self._loss.with_parts(losses)
+        return replace(self.loss, parts=self.parts.map(Evidence.loss_with, multiples))
 
 
 # What workers compute of the documents of a part.
-
-
-def _statistics(documents: Documents) -> CorpusStatistics:
-    """Return the sums over documents."""
-    return documents.statistics
-
-
-def _n_documents(documents: Documents) -> int:
-    """Return the number of documents."""
-    return documents.shape[0]
 
 
 def _fingerprints(documents: Documents) -> tuple[Array, Array, NDArray[Any], Array]:
@@ -319,14 +279,18 @@ def _of_tokens(documents: Documents, tokens: Numbers) -> Documents:
 
 
 def _evidence(
-    documents: Documents, scaling: Scaling, own: tuple[AttentionLoss, _Copies]
+    documents: Documents, scaling: Scaling, own: tuple[AttentionLoss, Numbers, Array, Array]
 ) -> Evidence:
-    """Return the naive Bayes evidence for documents."""
-    loss, copies = own
+    """Return the naive Bayes evidence for documents.
+
+    `own` are their loss, the rows of those with copies in any part, and what is left out with each
+    of these (:func:`~.training.leave_one_out.left_out`).
+    """
+    loss, copied, by_class_of_copies, weights_of_copies = own
     by_class = documents.targets.shares() * documents.weights[:, None]
     weights = documents.weights.copy()
-    by_class[copies.rows] = copies.by_class
-    weights[copies.rows] = copies.weights
+    by_class[copied] = by_class_of_copies
+    weights[copied] = weights_of_copies
     return Evidence(loss, documents.bags, by_class, weights, scaling)
 
 
@@ -599,8 +563,6 @@ def _documents(
 
 def _joined(parts: Parts, summaries: list[_Summary]) -> DaskDocuments:
     """Return the documents of all parts; raise ValueError if these do not match."""
-    if not summaries:
-        raise ValueError("X has no documents: expected documents of two classes.")
     # 1) the tokens, which must be the same
     first = summaries[0]
     for other in summaries:

@@ -254,7 +254,6 @@ def test_wrong_input(client):
     refused(model, r"2 blocks of columns.*rechunk", da.ones((240, 8), chunks=(120, 4)))
     refused(model, "X contains texts", texts, labels)
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
-    refused(model, "X has no documents", in_blocks()[:0], da.from_array(y[:0], 1))
     refused(
         model, "number of classes of positive weight", labels=da.zeros(240, chunks=120, dtype=int)
     )

@@ -223,7 +223,7 @@ def test_a_target_is_drawn_against_the_prediction(three):
     alone = explain(model, X[:1], target=other).plot()
     assert alone.get_xlabel() == f"decision for {other}"
     assert_allclose(bars_of(alone)[1].sum(), one.contributions[:, k].sum(), atol=1e-10)
-    refused("target must be None or one of the explained classes", one.plot, target="purple")
+    refused("target must be None or one of the classes", one.plot, target="purple")
 
 
 def test_one_of_several_labels_is_drawn():

@@ -444,7 +444,7 @@ def test_a_damaged_page_says_so(browser, file, tmp_path):
     path.write_text(content[:start] + content[start + 400 :], "utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
-    expect(page.locator("#state")).to_contain_text("This is no model that can be read")
+    expect(page.locator("#state")).to_contain_text("This page cannot be read")
     page.close()
 
 

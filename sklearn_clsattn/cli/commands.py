@@ -16,7 +16,7 @@ from .._writing import visible, written_whole
 from ..comparison import compare, probability_text
 from ..datasets import load_requests
 from ..inspection import explain, report
-from ..inspection.important_tokens import important_tokens, token_importance
+from ..inspection.displays import important_tokens, token_importance
 from ..saving import load_model, save_model
 
 _N_TOKENS = 8  # of each class
@@ -98,14 +98,13 @@ def run_explain(arguments: Namespace) -> None:
         raise ValueError(f"--target {arguments.target} is not one of {', '.join(classes)}")
     target = classes.get(arguments.target)
     # 2) the answer
-    has_several_labels = getattr(model, "multilabel_", False)
-    if has_several_labels:
-        explanation = explain(model, texts, target=target)
-        answer = explanation.counterfactual() if arguments.counterfactual else explanation
-    elif arguments.counterfactual:
-        answer = explain(model, texts).counterfactual(to=target)
-    else:
+    answer: Any
+    if not arguments.counterfactual:
         answer = explain(model, texts, target=target)
+    elif getattr(model, "multilabel_", False):
+        answer = explain(model, texts, target=target).counterfactual()
+    else:
+        answer = explain(model, texts).counterfactual(to=target)
     if arguments.output is None:
         print(answer.to_text())
     else:

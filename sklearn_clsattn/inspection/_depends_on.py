@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..text._normalization import normalized
 from ..text._tokens import checked_texts
-from .edited_text import EditableText, Word, word_spans
+from .edited_text import EditableText, word_spans
 
 
 def depends_on(
@@ -63,8 +63,9 @@ def depends_on(
     # 1) the texts that have each word, and without it
     edits = []
     for at, text in enumerate(map(EditableText, every_text)):
+        present = [normalized(word.name, "NFKC", lowercase=True) for word in text.words]
         for number, pattern in enumerate(patterns):
-            found = [place for place, word in enumerate(text.words) if _matches(pattern, word)]
+            found = [place for place, word in enumerate(present) if pattern.fullmatch(word)]
             if found:
                 edits.append((number, at, text.without(found)))
     edited = pd.DataFrame(edits, columns=["word", "largest_in", "text"])
@@ -90,7 +91,8 @@ def depends_on(
             "largest_in": places.reindex(rows, fill_value=-1).astype(int),
         }
     )
-    return dependence.set_axis(pd.Index(list(map(_name, sought)), name="word"))
+    names = [word if isinstance(word, str) else word.pattern for word in sought]
+    return dependence.set_axis(pd.Index(names, name="word"))
 
 
 def _pattern(word: Any) -> re.Pattern[str]:
@@ -102,13 +104,3 @@ def _pattern(word: Any) -> re.Pattern[str]:
     if word_spans(word) != [(0, len(word))]:
         raise ValueError(f"Expected single words, got {word!r}: pass its words one by one.")
     return re.compile(re.escape(normalized(word, "NFKC", lowercase=True)))
-
-
-def _matches(pattern: re.Pattern[str], word: Word) -> bool:
-    """Return whether a word of a text is sought."""
-    return pattern.fullmatch(normalized(word.name, "NFKC", lowercase=True)) is not None
-
-
-def _name(word: str | re.Pattern[str]) -> str:
-    """Return the name of a word that is sought in a table."""
-    return word if isinstance(word, str) else word.pattern

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,27 +13,20 @@ from .._bags import Bags
 from .._base import BaseAttentionClassifier, class_probabilities
 from .._classifier import ClsAttentionClassifier
 from .._matrices import row_sums
-from .._types import Array
+from .._types import Array, Numbers
 from ..text._context_vectorizer import ContextVectorizer
 from ..training.fitted_model import VectorEmbeddings
-from .column_names import column_names
 from .shown_classes import ShownClasses
-from .similar_tokens import Likeness
-from .terms import ByToken, Terms
-from .token_positions import LocatedText, locate
+from .terms import AfterSteps, ByToken, Terms
+
+_NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionSum:
+class AttentionSum(AfterSteps):
     """A classifier of this package after steps: a token adds its attention times its value."""
 
-    steps: list[Any]
     classifier: BaseAttentionClassifier
-
-    @cached_property
-    def names(self) -> NDArray[np.object_]:
-        """The names of the classifier's columns, (n_columns,)."""
-        return column_names(self.steps, self.classifier).names
 
     @property
     def intercept(self) -> Array:
@@ -111,10 +102,6 @@ class AttentionSum:
         values = np.asarray(units.fitted.values, dtype=np.float64)
         return ByToken(units.fitted.attention(units.X), values, units.names)
 
-    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
-        """Return a text with the places of its tokens."""
-        return locate(self.steps[0] if self.steps else None, text, tokens)
-
     @property
     def _embeddings(self) -> VectorEmbeddings | None:
         """The embeddings of a classifier with word vectors."""
@@ -161,3 +148,34 @@ class _Units:
     # tokens that have vectors, without these: (n_tokens, n_outputs).
     values_without_characters: Array | None
     values_without_vectors: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """The vectors of tokens, and the tokens' own values, without the vectors' part."""
+
+    names: NDArray[np.object_]  # (n_tokens,)
+    embeddings: VectorEmbeddings
+    # The decisions for the explained classes are `sign` times these outputs.
+    outputs: Numbers
+    sign: float
+
+    def near(self, name: str, direction: Array) -> list[str]:
+        """Return the nearest tokens, up to three, whose own values favour the same class.
+
+        `direction`, (n_targets,), is 1 for the class shown and -1 for its rival, times the sign of
+        the vector's contribution. Only tokens whose own values have a positive product with it
+        count.
+        """
+        names = self.names[self.embeddings.tokens]
+        positions = np.flatnonzero(names == name)
+        if not len(positions):
+            return []
+        token = positions[0]
+        vectors = self.embeddings.vectors
+        own_values = self.sign * self.embeddings.own[self.embeddings.tokens][:, self.outputs]
+        cosines = (vectors @ vectors[token]) * (own_values @ direction > 0)
+        cosines[token] = 0.0
+        nearest = np.argsort(-cosines)[:3]
+        near = nearest[cosines[nearest] > _NEAR]
+        return list(map(str, names[near]))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
 from .._base import BaseAttentionClassifier
 from .._types import Array
@@ -16,7 +15,6 @@ from .attention_sum import AttentionSum
 from .column_names import column_names
 from .inner_classifiers import Member, Members
 from .linear_sum import LinearSum
-from .naive_bayes_sum import NaiveBayesSum
 from .terms import DecisionSum, Terms
 from .token_positions import LocatedText
 
@@ -29,7 +27,10 @@ def sum_of(inside: Members, *, of_texts: bool) -> DecisionSum | AverageSum | Non
     sums = []
     for member in inside.members:
         decision_sum = member_sum(member)
-        if decision_sum is None or (of_texts and not _has_words(member)):
+        if decision_sum is None:
+            return None
+        is_foreign = isinstance(decision_sum, LinearSum)  # ours always have names
+        if of_texts and is_foreign and not column_names(member.steps, member.classifier).are_names:
             return None
         sums.append(decision_sum)
     if len(sums) == 1:
@@ -50,15 +51,7 @@ def member_sum(member: Member) -> DecisionSum | None:
     classifier = member.classifier
     if isinstance(classifier, BaseAttentionClassifier):
         return None if classifier.mlp else AttentionSum(member.steps, classifier)
-    naive_bayes = NaiveBayesSum.of(member.steps, classifier)
-    return naive_bayes or LinearSum.of(member.steps, classifier)
-
-
-def _has_words(member: Member) -> bool:
-    """Return whether a classifier reads columns with names; this package's always says so."""
-    if isinstance(member.classifier, BaseAttentionClassifier):
-        return True
-    return column_names(member.steps, member.classifier).are_names
+    return LinearSum.of(member.steps, classifier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,29 +80,25 @@ class AverageSum:
     def terms(self, read: list[Any]) -> Terms:
         """Return the average terms of the decisions, by document and name of the token."""
         # 1) The terms of all members, one after the other.
-        of_members = []
-        for member, documents in zip(self.members, read, strict=True):
-            of_members.append(member.terms(documents))
-        shares = np.repeat(self.shares, [len(terms.tokens) for terms in of_members])
-        weights = shares * np.concatenate([terms.weights for terms in of_members])
-        every_contribution = np.concatenate([terms.contributions for terms in of_members])
-        contributions = shares[:, None] * every_contribution
+        documents = []
+        tokens = []
+        numbers = []
+        for share, member, of_member in zip(self.shares, self.members, read, strict=True):
+            terms = member.terms(of_member)
+            n_documents = len(terms.indptr) - 1
+            documents.append(np.repeat(np.arange(n_documents), np.diff(terms.indptr)))
+            tokens.append(terms.tokens)
+            numbers.append(share * np.column_stack([terms.weights, terms.contributions]))
         # 2) Their sums, by document and name.
-        names, tokens = pd.factorize(np.concatenate([terms.tokens for terms in of_members]))
-        n_documents = len(of_members[0].indptr) - 1
-        every_row = []
-        for terms in of_members:
-            every_row.append(np.repeat(np.arange(n_documents), np.diff(terms.indptr)))
-        keys = np.concatenate(every_row) * len(tokens) + names
-        found, places = np.unique(keys, return_inverse=True)
-        entries = np.arange(len(keys))
-        together = sp.csr_array((np.ones(len(keys)), (places, entries)), (len(found), len(keys)))
-        n_tokens = np.bincount(found // max(len(tokens), 1), minlength=n_documents)
+        codes, names = pd.factorize(np.concatenate(tokens))
+        table = pd.DataFrame(np.concatenate(numbers))
+        sums = table.groupby([np.concatenate(documents), codes]).sum()
+        n_tokens = np.bincount(sums.index.get_level_values(0), minlength=n_documents)
         return Terms(
             indptr=np.append(0, np.cumsum(n_tokens)),
-            tokens=np.asarray(tokens, dtype=object)[found % max(len(tokens), 1)],
-            weights=together @ weights,
-            contributions=together @ contributions,
+            tokens=np.asarray(names, dtype=object)[sums.index.get_level_values(1)],
+            weights=sums[0].to_numpy(),
+            contributions=sums.to_numpy()[:, 1:],
         )
 
     def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:

@@ -67,8 +67,16 @@ class EditableText:
         return delete_spans(self.text, self.spans_of(words))
 
     def only(self, words: Iterable[int]) -> str:
-        """Return the text reduced to some words, given by their numbers."""
-        return keep_spans(self.text, self.spans_of(words))
+        """Return the text reduced to some words, with spaces where others were left out."""
+        parts: list[str] = []
+        end = 0
+        for start, stop in self.spans_of(words):
+            between = self.text[end:start]
+            if parts:
+                parts.append(between if not between.strip() else " ")
+            parts.append(self.text[start:stop])
+            end = stop
+        return "".join(parts)
 
 
 def word_spans(text: str) -> list[Span]:
@@ -153,16 +161,3 @@ def _would_join(left: str, right: str) -> bool:
 def _is_base(character: str) -> bool:
     """Return whether a character is no mark of the one before, and has a glyph."""
     return category(character) not in _MARKS
-
-
-def keep_spans(text: str, spans: Sequence[Span]) -> str:
-    """Return some spans of a text, which are in order, with spaces where others were left out."""
-    parts: list[str] = []
-    end = 0
-    for start, stop in spans:
-        between = text[end:start]
-        if parts:
-            parts.append(between if not between.strip() else " ")
-        parts.append(text[start:stop])
-        end = stop
-    return "".join(parts)

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
+from .attention_sum import Likeness
+from .displays import draw_waterfall
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
 from .pages import framed
 from .predictor import TextModel
-from .shown_classes import class_pairs, difference
-from .similar_tokens import Likeness
+from .shown_classes import class_pairs, difference, position
 from .terminal import render_text
 from .token_positions import LocatedText
 from .view import views
@@ -179,7 +180,7 @@ class Explanation:
         if self.texts is None or self.text_model is None:
             return None
         (text,) = self.texts
-        return self.text_model.locate(text, self.tokens.tolist())
+        return self.text_model.explained.locate(text, self.tokens.tolist())
 
     @cached_property
     def decision_without(self) -> Array | None:
@@ -265,10 +266,7 @@ class Explanation:
         >>> sets[0].edited_text
         ', but long'
         """
-        labels = self.classes.tolist()
-        if to is not None and (np.ndim(to) != 0 or to not in labels):
-            raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-        number = None if to is None else labels.index(to)
+        number = None if to is None else position(to, self.classes.tolist(), "to")
         return self._minimal_sets(number, time_limit, is_kept=False)
 
     def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
@@ -443,18 +441,15 @@ class Explanation:
             "token": list(map(str, self.tokens)),
             "weight": self.weights.tolist(),
             "attention": nothing if self.attention is None else self.attention.tolist(),
-            "values": nothing if self.values is None else _without_nan(self.values),
-            "contributions": self.contributions.tolist(),
-            "own_contributions": nothing,
-            "decisions_without": nothing,
-            "vector_contributions": nothing,
         }
-        if self.own_contributions is not None:
-            columns["own_contributions"] = _without_nan(self.own_contributions)
-        if self.decision_without is not None:
-            columns["decisions_without"] = _without_nan(self.decision_without)
-        if self.vector_contributions is not None:
-            columns["vector_contributions"] = self.vector_contributions.tolist()
+        for name, by_class in (
+            ("values", self.values),
+            ("contributions", self.contributions),
+            ("own_contributions", self.own_contributions),
+            ("decisions_without", self.decision_without),
+            ("vector_contributions", self.vector_contributions),
+        ):
+            columns[name] = nothing if by_class is None else _without_nan(by_class)
         tokens = []
         for row in zip(*columns.values(), strict=True):
             tokens.append(dict(zip(columns, row, strict=True)))
@@ -580,8 +575,6 @@ class Explanation:
         >>> [label.get_text() for label in ax.get_yticklabels()]
         ['terrific', 'long', 'film']
         """
-        from .waterfall import draw_waterfall
-
         check_scalar(max_display, "max_display", Integral, min_val=1)
         if not self.is_sum:
             raise ValueError(

@@ -81,13 +81,9 @@ def _overview(views: Sequence[View]) -> str:
         n_others = sum(count for _, count in counts[4:])
         classes.append(f"other classes ({n_others:,})")
     sentence = f"Predicted: {', '.join(classes)}."
-    n_known = 0
-    n_wrong = 0
-    for view in views:
-        if view.true is not None:
-            n_known += 1
-            n_wrong += not view.is_right
-    if n_known:
+    known = [view for view in views if view.true is not None]
+    if known:
+        n_wrong = sum(not view.is_right for view in known)
         verb = "is" if n_wrong == 1 else "are"
-        sentence += f" {n_wrong:,} of {n_known:,} {verb} wrong."
+        sentence += f" {n_wrong:,} of {len(known):,} {verb} wrong."
     return sentence

@@ -1,24 +1,20 @@
-"""The decisions of linear classifiers as sums over tokens."""
+"""The decisions of linear classifiers and of naive Bayes as sums over tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.linear_model._base import LinearClassifierMixin  # noqa: PLC2701 - no public name
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import validate_data
 
 from .._types import Array, Numbers
-from .column_names import column_names
-from .terms import ByToken, Terms
-from .token_positions import LocatedText, locate
+from .terms import AfterSteps, ByToken, Terms
 
 
 class Input(NamedTuple):
@@ -29,34 +25,33 @@ class Input(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearSum:
-    """A linear classifier after steps: a token adds its coefficient times its weight."""
+class LinearSum(AfterSteps):
+    """A linear classifier after steps: a token adds its coefficient times its weight.
 
-    steps: list[Any]
-    classifier: Any
+    So does naive Bayes, whose coefficients are logarithms of probabilities.
+    """
+
     coefficients: list[Any]  # matrices of n_columns, dense or CSR, one above the other
-    constants: Array  # of each of their rows
+    intercept: Array  # (n_outputs,), of each of their rows
 
     @classmethod
     def of(cls, steps: list[Any], classifier: Any) -> Self | None:
-        """Return the sum of a fitted classifier, None if it is not linear."""
+        """Return the sum of a fitted classifier, None if it is neither linear nor naive Bayes."""
+        if isinstance(classifier, MultinomialNB | ComplementNB | BernoulliNB):
+            of_classes, of_none = _naive_bayes(classifier)
+            return cls(steps, classifier, [of_classes], of_none)
         inside = [classifier]
         if isinstance(classifier, OneVsRestClassifier):
             inside = classifier.estimators_
         coefficients = []
-        constants = []
+        intercepts = []
         for one in inside:
             if not isinstance(one, LinearClassifierMixin) and not _is_linear_svc(one):
                 return None
             coef = one.coef_ if sp.issparse(one.coef_) else np.atleast_2d(one.coef_)
             coefficients.append(coef)
-            constants.append(np.broadcast_to(one.intercept_, coef.shape[0]))
-        return cls(steps, classifier, coefficients, np.concatenate(constants).astype(np.float64))
-
-    @property
-    def intercept(self) -> Array:
-        """The intercepts, (n_outputs,)."""
-        return self._by_output(self.constants)
+            intercepts.append(np.broadcast_to(one.intercept_, coef.shape[0]))
+        return cls(steps, classifier, coefficients, np.concatenate(intercepts).astype(np.float64))
 
     def read(self, documents: Any) -> Input:
         """Return documents as the classifier's input."""
@@ -65,7 +60,9 @@ class LinearSum:
         checked = validate_data(
             self.classifier, documents, reset=False, accept_sparse="csr", dtype=np.float64
         )
-        X = self._weights(sp.csr_array(checked, copy=True))
+        X = sp.csr_array(checked, copy=True)
+        if isinstance(self.classifier, BernoulliNB) and self.classifier.binarize is not None:
+            X.data = (X.data > self.classifier.binarize).astype(np.float64)
         X.sum_duplicates()
         X.eliminate_zeros()
         return Input(documents, X)
@@ -90,7 +87,7 @@ class LinearSum:
         values = self._values(columns)[places]
         return Terms(
             indptr=X.indptr.astype(np.intp),
-            tokens=self._names[X.indices],
+            tokens=self.names[X.indices],
             weights=X.data,
             contributions=X.data[:, None] * values,
             values=values,
@@ -98,20 +95,7 @@ class LinearSum:
 
     def by_token(self, read: Input) -> ByToken:
         """Return the classifier's input, and the coefficients."""
-        return ByToken(read.X, self._values(np.arange(read.X.shape[1])), self._names)
-
-    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
-        """Return a text with the places of its tokens."""
-        return locate(self.steps[0] if self.steps else None, text, tokens)
-
-    @cached_property
-    def _names(self) -> NDArray[np.object_]:
-        """The names of the columns, (n_columns,)."""
-        return column_names(self.steps, self.classifier).names
-
-    def _weights(self, X: sp.csr_array) -> sp.csr_array:
-        """Return the weights of tokens that the classifier adds."""
-        return X
+        return ByToken(read.X, self._values(np.arange(read.X.shape[1])), self.names)
 
     def _values(self, columns: Numbers) -> Array:
         """Return the coefficients of some columns, (n_columns, n_outputs)."""
@@ -119,14 +103,28 @@ class LinearSum:
         for matrix in self.coefficients:
             part = matrix[:, columns]
             parts.append(part.toarray() if sp.issparse(part) else part)
-        return self._by_output(np.concatenate(parts, dtype=np.float64).T)
-
-    def _by_output(self, by_row: Array) -> Array:
-        """Return numbers for outputs (..., n_outputs), of those for rows of coefficients."""
-        return by_row
+        return np.concatenate(parts, dtype=np.float64).T
 
 
 def _is_linear_svc(classifier: Any) -> bool:
     """Return whether a classifier is a support vector machine of two classes that is linear."""
     is_svc = isinstance(classifier, SVC | NuSVC)
     return is_svc and classifier.kernel == "linear" and len(classifier.classes_) == 2
+
+
+def _naive_bayes(classifier: Any) -> tuple[Array, Array]:
+    """Return the coefficients, (n_outputs, n_columns), and intercepts of naive Bayes.
+
+    Of two classes the differences count, of more those to the mean over the classes.
+    """
+    of_tokens = classifier.feature_log_prob_
+    of_none = classifier.class_log_prior_
+    if isinstance(classifier, ComplementNB):  # without the prior
+        of_none = np.zeros(len(of_tokens))
+    if isinstance(classifier, BernoulliNB):
+        of_absence = np.log1p(-np.exp(of_tokens))
+        of_tokens = of_tokens - of_absence
+        of_none = of_none + of_absence.sum(axis=1)
+    if len(of_none) == 2:
+        return of_tokens[[1]] - of_tokens[[0]], of_none[[1]] - of_none[[0]]
+    return of_tokens - of_tokens.mean(axis=0), of_none - of_none.mean()

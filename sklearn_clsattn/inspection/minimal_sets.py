@@ -324,21 +324,18 @@ class MinimalSets(Sequence[MinimalSet]):
         title = "The fewest words whose removal changes the prediction"
         if self.is_kept:
             title = "The fewest words that alone keep the prediction"
+        # Whether the more probable class was always predicted.
+        by_half = all(((one.margins > 0) == (one.probabilities > 0.5)).all() for one in self.sets)
         return render(
             "minimal.html",
             title=title if self.sets else "No documents",
             views=[self._view(one, top) for one in self.sets[:n_shown]],
             has_bars=not any(np.isnan(one.probabilities).any() for one in self.sets),
             # Where the prediction of two classes changes, in percent of a bar.
-            middle=50.0 if len(self.classes) == 2 and self._are_most_probable else None,
+            middle=50.0 if len(self.classes) == 2 and by_half else None,
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
         )
-
-    @property
-    def _are_most_probable(self) -> bool:
-        """Whether the more probable of two classes was always predicted."""
-        return all(((one.margins > 0) == (one.probabilities > 0.5)).all() for one in self.sets)
 
     def _view(self, one: MinimalSet, top: int) -> _SetView:
         """Return the content of a text's part of the page."""

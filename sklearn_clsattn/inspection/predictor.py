@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from .._validation import encode_labels
 from ..text._teacher_answers import to_numpy
 from .shown_classes import ShownClasses
 from .terms import DecisionSum, Explained
-from .token_positions import LocatedText
 from .word_search import REACHED
 
 _LOG_OF_NOTHING = float(np.log(np.finfo(np.float64).tiny))  # of a probability of 0
@@ -165,10 +164,6 @@ class TextModel:
         """Return the decisions for the explained classes, (n_texts, n_targets)."""
         read = self.explained.read(self.predictor.container(texts))
         return self.shown.select(self.explained.decisions(read))
-
-    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
-        """Return a text with the places of its tokens."""
-        return self.explained.locate(text, tokens)
 
 
 def _are_level(scores: Array) -> bool:

@@ -37,10 +37,7 @@ def shown_classes(classes: NDArray[Any], target: Any, output: int) -> ShownClass
     """
     labels = classes.tolist()
     if target is not None:
-        is_target = [np.ndim(target) == 0 and label == target for label in labels]
-        numbers = np.flatnonzero(is_target)
-        if not len(numbers):
-            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
+        numbers = np.array([position(target, labels)])
     elif len(labels) > 2:
         numbers = np.arange(len(labels))
     else:
@@ -48,6 +45,13 @@ def shown_classes(classes: NDArray[Any], target: Any, output: int) -> ShownClass
     if len(labels) > 2:
         return ShownClasses(numbers, outputs=numbers, sign=1.0)
     return ShownClasses(numbers, outputs=np.array([output]), sign=1.0 if numbers[0] else -1.0)
+
+
+def position(label: Any, labels: list[Any], name: str = "target") -> int:
+    """Return the position of a label that was asked for; raise ValueError if it is none of all."""
+    if np.ndim(label) or label not in labels:
+        raise ValueError(f"{name} must be None or one of the classes {labels}, got {label!r}")
+    return labels.index(label)
 
 
 def with_and_without(
@@ -78,10 +82,7 @@ def class_pairs(explanation: Any, target: Any) -> tuple[Numbers, Numbers]:
     """
     labels = explanation.targets.tolist()
     n_documents = len(explanation)
-    if target is not None and (np.ndim(target) or target not in labels):
-        raise ValueError(
-            f"target must be None or one of the explained classes {labels}, got {target!r}"
-        )
+    number = None if target is None else position(target, labels)
     if len(labels) == 1:
         return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)
     # 1) The predicted class, and the true one if it was not predicted, else the runner-up.
@@ -92,10 +93,10 @@ def class_pairs(explanation: Any, target: Any) -> tuple[Numbers, Numbers]:
     if explanation.true is not None:
         true = encode_labels(explanation.true, labels)
         rivals = np.where((true >= 0) & (true != predicted), true, rivals)
-    if target is None:
+    if number is None:
         return predicted, rivals
     # 2) The target, against the predicted class.
-    chosen = np.full(n_documents, labels.index(target))
+    chosen = np.full(n_documents, number)
     return chosen, np.where(chosen != predicted, predicted, rivals)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._types import Array, Numbers
-from .token_positions import LocatedText
+from .column_names import column_names
+from .token_positions import LocatedText, locate
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +75,20 @@ class DecisionSum(Explained, Protocol):
 
     def by_token(self, read: Any) -> ByToken:
         """Return documents by tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class AfterSteps:
+    """A classifier after steps, and what it has of these: names, and places in texts."""
+
+    steps: list[Any]
+    classifier: Any
+
+    @cached_property
+    def names(self) -> NDArray[np.object_]:
+        """The names of the classifier's columns, (n_columns,)."""
+        return column_names(self.steps, self.classifier).names
+
+    def locate(self, text: str, tokens: Sequence[str]) -> LocatedText:
+        """Return a text with the places of its tokens."""
+        return locate(self.steps[0] if self.steps else None, text, tokens)

@@ -24,9 +24,6 @@ from ..text._graphemes import whole_clusters
 from .edited_text import EditableText, Span
 
 _AROUND = 40  # characters on either side of a strong word
-_ANALYZERS = ["word", "char", "char_wb"]
-# The methods of a vectorizer that positions depend on.
-_READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
 
 class Occurrence(NamedTuple):
@@ -162,12 +159,13 @@ def _terms_in_context(
 def _reads_as_usual(vectorizer: CountVectorizer) -> bool:
     """Return whether a vectorizer reads words or characters by scikit-learn's own methods."""
     kind = type(vectorizer)
-    for name in _READING:
+    for name in ("build_analyzer", "build_preprocessor", "build_tokenizer"):
         if getattr(kind, name) is not getattr(CountVectorizer, name):
             return False
     if vectorizer.preprocessor is not None or vectorizer.tokenizer is not None:
         return False
-    return vectorizer.analyzer in _ANALYZERS and not callable(vectorizer.strip_accents)
+    reads_units = vectorizer.analyzer in {"word", "char", "char_wb"}
+    return reads_units and not callable(vectorizer.strip_accents)
 
 
 def _counted_terms(vectorizer: CountVectorizer, text: str) -> tuple[NDArray[np.intp], list[_Term]]:

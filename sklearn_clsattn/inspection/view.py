@@ -131,18 +131,14 @@ class View:
             self.text = located.text
             self.has_ignored = len(located.ignored) > 0
             self.segments = cut(located, contributions, document.attention)
-            for occurrence in located.occurrences:
-                placed.add(occurrence.token)
-                self.has_ngrams |= occurrence.n_words > 1
+            placed = {occurrence.token for occurrence in located.occurrences}
+            self.has_ngrams = any(occurrence.n_words > 1 for occurrence in located.occurrences)
         self.is_located = len(placed) > 0
         self.unplaced = [token for token in self.tokens if token.number not in placed]
         # 2) The strongest shades.
         parts: list[Segment | Token] = [*self.unplaced, *self.segments]
-        self.largest = _FAINT
-        self.most = 0.0
-        for part in parts:
-            self.largest = max(self.largest, abs(part.contribution))
-            self.most = max(self.most, part.attention or 0.0)
+        self.largest = max(_FAINT, _largest(parts))
+        self.most = max((part.attention or 0.0 for part in parts), default=0.0)
         # 3) The contributions of each sign, that for the predicted class first.
         minus = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
         self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
@@ -449,31 +445,19 @@ def _deletion(document: Any) -> str:
 
 def _tokens(document: Any, k: int, j: int) -> list[Token]:
     """Return the tokens of one document in order, for the class at k against that at j."""
-    # 1) The numbers of the class shown.
     nothing = [None] * len(document.tokens)
-    contributions = difference(document.contributions, k, j).tolist()
-    own: list[Any] = nothing
-    if document.own_contributions is not None:
-        own = difference(document.own_contributions, k, j).tolist()
-    by_vector: list[Any] = nothing
-    if document.vector_contributions is not None:
-        by_vector = difference(document.vector_contributions, k, j).tolist()
-    # 2) The tokens.
-    weights = document.weights.tolist()
-    attention = nothing if document.attention is None else document.attention.tolist()
-    tokens = []
-    for at, name in enumerate(map(str, document.tokens)):
-        token = Token(
-            at,
-            name,
-            weight=weights[at],
-            attention=attention[at],
-            contribution=contributions[at],
-            own=own[at],
-            by_vector=by_vector[at],
-        )
-        tokens.append(token)
-    return tokens
+    columns = [
+        map(str, document.tokens),
+        document.weights.tolist(),
+        nothing if document.attention is None else document.attention.tolist(),
+    ]
+    for by_class in (
+        document.contributions,
+        document.own_contributions,
+        document.vector_contributions,
+    ):
+        columns.append(nothing if by_class is None else difference(by_class, k, j).tolist())
+    return [Token(at, *row) for at, row in enumerate(zip(*columns, strict=True))]
 
 
 def _others(side: Side, largest: float, minus: str, is_sum: bool) -> str:
@@ -497,18 +481,15 @@ def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
     """Return the tokens of one sign; those that round to nothing are not listed."""
     largest = _largest(tokens)
     strongest = _strongest(tokens, sign)
-    listed: list[Token] = []
-    for token in strongest:
-        if len(listed) < top and not rounds_to_nothing(token.contribution, largest):
-            listed.append(token)
+    listed = [one for one in strongest[:top] if not rounds_to_nothing(one.contribution, largest)]
     total = _total(strongest)
     n_more = len(strongest) - len(listed)
     return Side(sign, label, total, listed, n_more, total - _total(listed))
 
 
-def _largest(tokens: Sequence[Token]) -> float:
-    """Return the largest size of a contribution, 0 without tokens."""
-    return max((abs(token.contribution) for token in tokens), default=0.0)
+def _largest(parts: Sequence[Segment | Token]) -> float:
+    """Return the largest size of a contribution, 0 without any."""
+    return max((abs(part.contribution) for part in parts), default=0.0)
 
 
 def _total(tokens: Sequence[Token]) -> float:

@@ -88,18 +88,15 @@ class StoredModel:
     @classmethod
     def from_fitted(cls, fitted: FittedAttention, *, half: bool) -> StoredModel:
         """Return a model stored in 16 bits, if `half`, else in 32."""
-        shift = float(np.median(fitted.scores))
-        scores = _in_half(fitted.scores, shift) if half else _in_single(fitted.scores)
-        values = [_in_half(column) if half else _in_single(column) for column in fitted.values.T]
+        if half:
+            scores = _in_half(fitted.scores, float(np.median(fitted.scores)))
+            values = [_in_half(column) for column in fitted.values.T]
+        else:
+            scores = StoredNumbers(fitted.scores.astype("<f4"))
+            values = [StoredNumbers(column.astype("<f4")) for column in fitted.values.T]
         columns = [column.read() for column in values]
         read = replace(fitted, scores=scores.read(), values=np.column_stack(columns))
         return cls(read, scores, values)
-
-
-def _in_single(numbers: NDArray[Any]) -> StoredNumbers:
-    """Return numbers in 32 bits, or in 64 if some are too large."""
-    largest = np.abs(numbers).max(initial=0.0)
-    return StoredNumbers(numbers.astype("<f4" if largest < np.finfo(np.float32).max else "<f8"))
 
 
 def _in_half(numbers: NDArray[Any], shift: float = 0.0) -> StoredNumbers:

@@ -52,7 +52,7 @@ def page(
     parts = {
         "TITLE": html.escape(visible(title)),
         "STYLE": "".join(path.read_text("utf-8") for path in _STYLE),
-        "SCRIPT": bundle("start"),
+        "SCRIPT": bundle("page"),
         # No element can be closed in the data, whatever texts it has.
         "DATA": json.dumps(data, ensure_ascii=True).replace("<", "\\u003c"),
         "MODEL": base64.b64encode(content).decode(),

@@ -106,7 +106,7 @@ export function deleteSpans(codes, spans, reader) {
   // 2) The pieces joined one by one.
   let edited = pieces[0];
   for (const piece of [...pieces.slice(1), rest]) edited = joined(edited, piece, reader);
-  if (!stripped(rest, reader).length) edited = strippedRight(edited, reader);
+  if (!strippedLeft(rest, reader).length) edited = strippedRight(edited, reader);
   return textOf(edited);
 }
 
@@ -182,14 +182,4 @@ function strippedLeft(codes, reader) {
   let start = 0;
   while (start < codes.length && reader.unicode.is(codes[start], space)) start++;
   return codes.slice(start);
-}
-
-/**
- * Return characters without white space at either end.
- * @param {number[]} codes
- * @param {TextReader} reader
- * @returns {number[]}
- */
-function stripped(codes, reader) {
-  return strippedLeft(strippedRight(codes, reader), reader);
 }

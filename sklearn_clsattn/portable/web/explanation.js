@@ -1,38 +1,14 @@
 // What each word of a text adds to the decisions, and which words to delete.
 
 import { deleteSpans, EditableText } from "./edited_text.js";
+import { indexOfLargest } from "./model.js";
 import { codePoints } from "./unicode.js";
 import { fewestWords } from "./word_search.js";
 
 /** @typedef {import("./model.js").Model} Model */
-/** @typedef {import("./texts.js").Span} Span */
-
-/**
- * A word or word n-gram of a text. Its numbers are for each decision: one for each class, or for
- * the second of two.
- * @typedef {object} ExplainedToken
- * @property {string} name
- * @property {number} weight
- * @property {number} attention its share of the text's attention
- * @property {number[]} contributions what it adds to each decision
- * @property {number[] | null} ownContributions the same without its character n-grams
- * @property {boolean} isKnown whether the model's vocabulary has it, else its letters speak
- * @property {{first: number, length: number, share: number}[]} occurrences the number of the first
- *   word, the number of words, and the share of the token's weight
- */
-
-/**
- * The fewest words that were found whose deletion changes the prediction.
- * @typedef {object} Deletion
- * @property {boolean} found
- * @property {string[]} words the most effective first
- * @property {Span[]} spans where they stand in the text, in characters
- * @property {string} editedText
- * @property {number} before the predicted class of the text
- * @property {number} after the predicted class of the edited text
- * @property {number} probability of `after` for the edited text
- * @property {number | null} atLeast no smaller set will do: all were tried; null if none will
- */
+/** @typedef {import("./types.js").Deletion} Deletion */
+/** @typedef {import("./types.js").ExplainedToken} ExplainedToken */
+/** @typedef {import("./types.js").Span} Span */
 
 const AHEAD = 2e-9; // of the predicted class, where classes are level
 
@@ -113,7 +89,7 @@ export class Explanation {
    */
   fewestWords({ label = -1, timeLimit = 10 } = {}) {
     const text = new EditableText(this.text, this.model.reader);
-    const present = this.#winner(this.decisions, label);
+    const present = indexOfLargest(this.#scores(this.decisions, label));
     const margins = (/** @type {number[][]} */ choices) =>
       choices.map((choice) => {
         const decisions = this.model.decisions(text.without(choice));
@@ -129,7 +105,10 @@ export class Explanation {
     else if (result.nTried === nWords) atLeast = null; // all sets were tried
     const editedText = text.without(words);
     const decisions = this.model.decisions(editedText);
-    const after = this.#winner(decisions, label);
+    const after = indexOfLargest(this.#scores(decisions, label));
+    const probabilities = this.model.probabilities(decisions);
+    let probability = probabilities[after];
+    if (label >= 0) probability = after ? probabilities[label] : 1 - probabilities[label];
     return {
       found: result.words !== null,
       words: words.map((number) => text.words[number].name),
@@ -137,7 +116,7 @@ export class Explanation {
       editedText,
       before: present,
       after,
-      probability: this.#probabilities(decisions, label)[after],
+      probability,
       atLeast,
     };
   }
@@ -154,28 +133,6 @@ export class Explanation {
   }
 
   /**
-   * Return the probabilities of the classes, or of having a label not and having it.
-   * @param {Float64Array} decisions
-   * @param {number} label
-   * @returns {number[]}
-   */
-  #probabilities(decisions, label) {
-    const probabilities = this.model.probabilities(decisions);
-    return label < 0 ? probabilities : [1 - probabilities[label], probabilities[label]];
-  }
-
-  /**
-   * Return the number of the predicted class.
-   * @param {Float64Array} decisions
-   * @param {number} label
-   * @returns {number}
-   */
-  #winner(decisions, label) {
-    if (label >= 0) return decisions[label] > 0 ? 1 : 0;
-    return this.model.predicted(decisions)[0];
-  }
-
-  /**
    * Return the lead of a class over the best other one; what is predicted is ahead.
    * @param {Float64Array} decisions
    * @param {number} number
@@ -184,7 +141,7 @@ export class Explanation {
    */
   #lead(decisions, number, label) {
     const scores = this.#scores(decisions, label);
-    const winner = this.#winner(decisions, label);
+    const winner = indexOfLargest(scores);
     const bestOther = Math.max(...scores.filter((_, at) => at !== winner));
     scores[winner] = Math.max(scores[winner], bestOther + AHEAD);
     return scores[number] - Math.max(...scores.filter((_, at) => at !== number));
@@ -201,10 +158,8 @@ export class Explanation {
   #suspicion(text, present, label) {
     // 1) What each token adds to the lead.
     const scores = this.#scores(this.decisions, label);
-    let rival = present ? 0 : 1;
-    scores.forEach((score, number) => {
-      if (number !== present && score > scores[rival]) rival = number;
-    });
+    scores[present] = -Infinity;
+    const rival = indexOfLargest(scores);
     const leads = this.tokens.map(({ contributions }) => {
       const byClass = this.#scores(Float64Array.from(contributions), label);
       return byClass[present] - byClass[rival];

@@ -83,18 +83,8 @@ export class Model {
    */
   decisions(text) {
     const codes = this.reader.normalized(codePoints(text), this.header.lowercase);
-    return this.decide(this.unitsOf(codes, this.tokensOf(codes))).decisions;
-  }
-
-  /**
-   * Return the tokens of a text in its normal form that are no stop words.
-   * @param {number[]} codes
-   * @returns {Token[]}
-   */
-  tokensOf(codes) {
-    const tokens = this.reader.tokens(codes);
-    if (!this.stopWords.size) return tokens;
-    return tokens.filter(({ word }) => !this.stopWords.has(word));
+    const tokens = this.reader.tokens(codes).filter(({ word }) => !this.stopWords.has(word));
+    return this.decide(this.unitsOf(codes, tokens)).decisions;
   }
 
   /**
@@ -277,11 +267,7 @@ export class Model {
       return Array.from(decisions.keys()).filter((number) => decisions[number] > 0);
     }
     if (decisions.length === 1) return [decisions[0] > 0 ? 1 : 0];
-    let best = 0;
-    decisions.forEach((decision, number) => {
-      if (decision > decisions[best]) best = number;
-    });
-    return [best];
+    return [indexOfLargest(decisions)];
   }
 }
 
@@ -333,4 +319,15 @@ function softmax(logits, restLogit) {
  */
 function sigmoid(logOdds) {
   return logOdds >= 0 ? 1 / (1 + Math.exp(-logOdds)) : Math.exp(logOdds) / (1 + Math.exp(logOdds));
+}
+
+/**
+ * Return the place of the largest number, of several the first.
+ * @param {ArrayLike<number>} numbers
+ * @returns {number}
+ */
+export function indexOfLargest(numbers) {
+  let best = 0;
+  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
+  return best;
 }

@@ -1,4 +1,4 @@
-// The page: the model is read, and its parts are started.
+// The page: the model is read, and its parts are started. The same script runs the workers.
 
 import { create, element } from "./elements.js";
 import { visible } from "./formatting.js";
@@ -6,6 +6,7 @@ import { Helper } from "./helper.js";
 import { load } from "./scorer.js";
 import { TablePart } from "./table_part.js";
 import { TextPart } from "./text_part.js";
+import { startWorker } from "./worker.js";
 
 /**
  * What the caller says of the model.
@@ -40,7 +41,7 @@ function named(labels) {
 }
 
 /** Read the model, and show the page. */
-export async function startPage() {
+async function startPage() {
   element("state").textContent = "Reading the model …";
   try {
     /** @type {PageData} */
@@ -75,6 +76,10 @@ export async function startPage() {
     new TextPart(scorer, new Helper(file));
     new TablePart(new Helper(file));
   } catch (error) {
-    element("state").textContent = /** @type {Error} */ (error).message;
+    const { message } = /** @type {Error} */ (error);
+    element("state").textContent = `This page cannot be read: ${message}`;
   }
 }
+
+if (typeof document === "undefined") startWorker();
+else void startPage();

@@ -4,15 +4,7 @@ import { Explanation } from "./explanation.js";
 import { Model } from "./model.js";
 import { readModelFile } from "./model_file.js";
 
-/**
- * What a model predicts for a text.
- * @typedef {object} Prediction
- * @property {string | number | boolean | (string | number | boolean)[]} label the predicted class,
- *   or those of several labels
- * @property {number[]} numbers of the predicted class among the classes, or of several labels
- * @property {number[]} probabilities of the classes
- * @property {number[]} decisions one for each class, or for the second of two
- */
+/** @typedef {import("./types.js").Prediction} Prediction */
 
 /** A model that predicts the classes of texts, and says why. */
 export class Scorer {

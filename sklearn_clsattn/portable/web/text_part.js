@@ -3,7 +3,7 @@
 import { create, element } from "./elements.js";
 import { aligned, percent, tokenText, visible, weightColumn } from "./formatting.js";
 import { textOf } from "./unicode.js";
-import { listed, View } from "./view.js";
+import { largestContribution, listed, View } from "./view.js";
 
 /** @typedef {import("./explanation.js").Deletion} Deletion */
 /** @typedef {import("./helper.js").Helper} Helper */
@@ -322,10 +322,7 @@ export class TextPart {
     const names = ["token", "adds", "attention", "weight", "without"];
     const heads = names.map((name) => create("th", { scope: "col" }, name));
     table.append(create("thead", {}, create("tr", {}, ...heads)));
-    const largest = this.view.listed.reduce(
-      (most, { contribution }) => Math.max(most, Math.abs(contribution)),
-      0,
-    );
+    const largest = largestContribution(this.view.listed);
     const without = aligned(side.tokens.map((token) => this.view.decisionWithout(token)));
     const rows = side.tokens.map(({ name, contribution, attention, isKnown }, at) => {
       const size = create("span", { class: "size" });

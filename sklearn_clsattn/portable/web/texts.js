@@ -4,7 +4,7 @@
 import { textOf } from "./unicode.js";
 
 /** @typedef {import("./unicode.js").Unicode} Unicode */
-/** @typedef {[start: number, stop: number]} Span a part of a text, in characters */
+/** @typedef {import("./types.js").Span} Span */
 
 /**
  * A token of a text in its normal form.
@@ -88,7 +88,10 @@ export class TextReader {
     const spans = tokens.map(({ start, stop }) => [form.starts[start], form.stops[stop - 1]]);
     if (isAscii(original)) return spans;
     const edges = this.unicode.clusterEdges(original);
-    return spans.map(([start, stop]) => [lastUpTo(edges, start), firstFrom(edges, stop)]);
+    return spans.map(([start, stop]) => [
+      edges[countUpTo(edges, start) - 1],
+      edges[countUpTo(edges, stop - 1)],
+    ]);
   }
 
   /**
@@ -242,26 +245,6 @@ function isAscii(codes) {
  */
 function lowered(codes) {
   return codes.map((code) => (code >= 0x41 && code <= 0x5a ? code + 0x20 : code));
-}
-
-/**
- * Return the last of ascending numbers that is no larger than a limit.
- * @param {number[]} numbers
- * @param {number} limit
- * @returns {number}
- */
-function lastUpTo(numbers, limit) {
-  return numbers[countUpTo(numbers, limit) - 1];
-}
-
-/**
- * Return the first of ascending numbers that is no smaller than a limit.
- * @param {number[]} numbers
- * @param {number} limit
- * @returns {number}
- */
-function firstFrom(numbers, limit) {
-  return numbers[countUpTo(numbers, limit - 1)];
 }
 
 /**

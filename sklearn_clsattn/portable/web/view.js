@@ -3,14 +3,15 @@
 // It is what `explain` shows in Python: the same order, names and rounding.
 
 import {
+  largestOf,
   level,
   percent,
   roundsToNothing,
   signed,
   tokenText,
-  visible,
   weightText,
 } from "./formatting.js";
+import { indexOfLargest } from "./model.js";
 import { textOf } from "./unicode.js";
 
 /** @typedef {import("./explanation.js").Deletion} Deletion */
@@ -115,10 +116,7 @@ export class View {
     this.end = this.#select(Array.from(explanation.decisions));
     // 2) The text in segments, and the strongest shade.
     this.segments = this.#cut();
-    this.largest = this.segments.reduce(
-      (most, { contribution }) => Math.max(most, Math.abs(contribution)),
-      FAINT,
-    );
+    this.largest = Math.max(FAINT, largestContribution(this.segments));
     // 3) The contributions of each sign, that for the predicted class first.
     this.plus = this.#side(1, this.targetName);
     this.minus = this.#side(-1, this.otherName);
@@ -221,10 +219,7 @@ export class View {
    * @returns {Side}
    */
   #side(sign, label) {
-    const largest = this.tokens.reduce(
-      (most, one) => Math.max(most, Math.abs(one.contribution)),
-      0,
-    );
+    const largest = largestContribution(this.tokens);
     const strongest = this.#strongest(sign);
     const tokens = strongest
       .slice(0, TOP)
@@ -354,10 +349,7 @@ export class View {
    */
   remarks() {
     const remarks = [];
-    const largest = this.tokens.reduce(
-      (most, one) => Math.max(most, Math.abs(one.contribution)),
-      0,
-    );
+    const largest = largestContribution(this.tokens);
     for (const { label, more, moreTotal } of this.sides) {
       if (!more) continue;
       const adds = roundsToNothing(moreTotal, largest) ? "about 0" : signed(moreTotal);
@@ -383,7 +375,9 @@ export class View {
     const tried = triedSets(atLeast);
     if (!found) return `No words were found whose removal changes the prediction.${tried}`;
     const odds = ` (${percent(probability)})`;
-    const becomes = `the prediction becomes ${this.#outcome(after)}${odds}.`;
+    let outcome = this.labels[after];
+    if (this.severalLabels) outcome = after ? this.targetName : this.otherName;
+    const becomes = `the prediction becomes ${outcome}${odds}.`;
     const more = words.length > 1 ? tried : "";
     if (words.length <= MAX_NAMED) return `Remove ${listed(words)} and ${becomes}${more}`;
     const shown = words.slice(0, MAX_DELETED).map((word) => `"${tokenText(word)}"`);
@@ -391,16 +385,6 @@ export class View {
     const last = nMore ? `${nMore.toLocaleString("en")} more` : shown.pop();
     const sentence = `T${becomes.slice(1)}`;
     return `Remove these ${words.length} words: ${shown.join(", ")} and ${last}. ${sentence}${more}`;
-  }
-
-  /**
-   * Return the name of what is predicted for an edited text.
-   * @param {number} after
-   * @returns {string}
-   */
-  #outcome(after) {
-    if (this.severalLabels) return after ? this.targetName : this.otherName;
-    return this.labels[after];
   }
 
   /**
@@ -454,7 +438,7 @@ function shownClasses({ decisions, probabilities, predicted, model }, target) {
  * @returns {string}
  */
 export function listed(words) {
-  const quoted = words.map((word) => `"${visible(tokenText(word))}"`);
+  const quoted = words.map((word) => `"${tokenText(word)}"`);
   if (quoted.length < 2) return quoted.join("");
   return `${quoted.slice(0, -1).join(", ")} and ${quoted[quoted.length - 1]}`;
 }
@@ -482,12 +466,10 @@ function sumOf(tokens) {
 }
 
 /**
- * Return the place of the largest number, of several the first.
- * @param {ArrayLike<number>} numbers
+ * Return the largest size of a contribution, 0 without any.
+ * @param {{contribution: number}[]} parts
  * @returns {number}
  */
-function indexOfLargest(numbers) {
-  let best = 0;
-  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
-  return best;
+export function largestContribution(parts) {
+  return largestOf(parts.map(({ contribution }) => contribution));
 }

@@ -188,7 +188,7 @@ function shortestPrefix(trials) {
   const nEnds = Math.min(n, CANDIDATES);
   const ends = new Set();
   for (let at = 0; at < nEnds; at++) {
-    ends.add(nEnds > 1 ? roundedHalfToEven(n ** (at / (nEnds - 1))) : 1);
+    ends.add(nEnds > 1 ? Math.round(n ** (at / (nEnds - 1))) : 1);
   }
   const prefixes = [...ends].map((end) => order.slice(0, end));
   const margins = trials.margins(prefixes);
@@ -253,14 +253,11 @@ function exchanged(trials, { chosen, without }) {
     const sameSize = promising(present, singles, unchosen, gains);
     // 3) The best of them: a smaller choice, or one with a higher margin.
     const margins = trials.margins([...smaller, ...sameSize]);
-    const choices = [...smaller, ...sameSize];
-    const places = [...choices.keys()];
-    const [bestSmaller] = ranked(places.slice(0, smaller.length), margins);
-    const [bestSameSize] = ranked(places.slice(smaller.length), margins);
-    if (Math.max(0, ...margins.slice(0, smaller.length)) > REACHED) chosen = choices[bestSmaller];
-    else if (Math.max(0, ...margins.slice(smaller.length)) > margin + REACHED) {
-      chosen = choices[bestSameSize];
-    } else break;
+    const ofSmaller = margins.slice(0, smaller.length);
+    const ofSameSize = margins.slice(smaller.length);
+    if (Math.max(0, ...ofSmaller) > REACHED) chosen = bestOf(smaller, ofSmaller);
+    else if (Math.max(0, ...ofSameSize) > margin + REACHED) chosen = bestOf(sameSize, ofSameSize);
+    else break;
     ({ chosen, without } = pruned(trials, chosen));
   }
   return chosen;
@@ -269,15 +266,14 @@ function exchanged(trials, { chosen, without }) {
 /**
  * Return the choices made by exchanges that promise the highest margins.
  * @param {Choice} chosen
- * @param {{loss: number, places: number[]}[]} losses of the places in the choice that are left
+ * @param {{loss: number, places: number[]}[]} losses of the places in the choice that are left,
+ *   of equal losses in the order of the places
  * @param {Choice} unchosen words that may come instead
  * @param {number[]} gains what each of them adds
  * @returns {Choice[]}
  */
 function promising(chosen, losses, unchosen, gains) {
-  const least = [...losses]
-    .sort((one, other) => one.loss - other.loss || comparePlaces(one.places, other.places))
-    .slice(0, SWAPS);
+  const least = [...losses].sort((one, other) => one.loss - other.loss).slice(0, SWAPS);
   const exchanges = unchosen.flatMap((word, at) =>
     least.map(({ loss, places }) => ({ promised: gains[at] - loss, word, places })),
   );
@@ -289,14 +285,13 @@ function promising(chosen, losses, unchosen, gains) {
 }
 
 /**
- * Return which of two lists of as many places comes first: below 0 for the first.
- * @param {number[]} one
- * @param {number[]} other
- * @returns {number}
+ * Return the choice with the highest margin.
+ * @param {Choice[]} choices
+ * @param {number[]} margins
+ * @returns {Choice}
  */
-function comparePlaces(one, other) {
-  const at = one.findIndex((place, number) => place !== other[number]);
-  return at < 0 ? 0 : one[at] - other[at];
+function bestOf(choices, margins) {
+  return choices[ranked([...choices.keys()], margins)[0]];
 }
 
 /**
@@ -315,7 +310,7 @@ function ranked(words, effects) {
  * @returns {number}
  */
 function rounded(number) {
-  return roundedHalfToEven(number * 10 ** DECIMALS) / 10 ** DECIMALS;
+  return Math.round(number * 10 ** DECIMALS) / 10 ** DECIMALS;
 }
 
 /**
@@ -359,15 +354,4 @@ function combinations(n, size) {
     choices = longer;
   }
   return choices;
-}
-
-/**
- * Return the nearest integer, the even one of two.
- * @param {number} number
- * @returns {number}
- */
-function roundedHalfToEven(number) {
-  const below = Math.floor(number);
-  if (number - below !== 0.5) return Math.round(number);
-  return below % 2 ? below + 1 : below;
 }
