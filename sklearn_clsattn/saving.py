@@ -12,6 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import joblib
 
 from ._bags import TrustedTokens
+from ._check_loaded import check_loaded
 from ._classifier import ClsAttentionClassifier
 from ._text_classifier import TextClassifier
 from ._transformer import TokenImportanceTransformer
@@ -134,8 +135,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ----------
     path : str or path-like
         The file. A ``.skops`` file may come from anyone: it can contain only this package's
-        estimators, and types that skops considers safe. Any other file is a pickle, which can run
-        any code: load only files that you trust.
+        estimators, whose own arrays and vocabularies are checked, and types that skops considers
+        safe. Any other file is a pickle, which can run any code: load only files that you trust.
     trusted : sequence of str, type or function, default=()
         Other types and functions that a ``.skops`` file may contain, or their names as given by
         :func:`save_model` and the error. Their code may run.
@@ -161,6 +162,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ClsAttentionClassifier(C=2.0)
     """
     path = Path(path).expanduser()
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file of a model: it is a folder, a pipe or a device.")
     with path.open("rb") as file:
         try:
             return _read_archive(file, trusted) if _is_skops(path) else joblib.load(file)
@@ -190,11 +193,14 @@ def _read_archive(file: IO[bytes], trusted: Sequence[str | Callable[..., Any]]) 
     """Return the model in a file of skops, or raise an error if it is not valid."""
     import skops.io
 
-    # Its size, by the directory: nothing is unpacked yet.
+    # 1) its size, by the directory: nothing is unpacked yet
     with ZipFile(file) as archive:
         members = archive.infolist()
     size = sum(member.file_size for member in members)
     compressed_size = sum(member.compress_size for member in members)
     if size > min(_LARGEST_SIZE, _LARGEST_RATIO * compressed_size):
         raise ValueError(f"it unpacks to {size:,} bytes")
-    return skops.io.load(file, trusted=[*TRUSTED_TYPES, *trusted])
+    # 2) the model, whose types and then arrays are checked
+    model = skops.io.load(file, trusted=[*TRUSTED_TYPES, *trusted])
+    check_loaded(model)
+    return model

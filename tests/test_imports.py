@@ -29,7 +29,7 @@ FLOORS = [
     },
     {"paper"},
     {"inspection", "comparison"},
-    {"saving", "dask", "datasets", "cli", "__main__"},
+    {"saving", "_check_loaded", "dask", "datasets", "cli", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

@@ -13,15 +13,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import skops.io
 from helpers import put, refused
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer
 from test_interruption import CASES
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
@@ -237,6 +239,91 @@ def test_a_damaged_file_is_one_error(tmp_path):
     assert n_refused > 100
 
 
+def estimators(model):
+    """Return the two estimators of a text classifier, or an estimator alone."""
+    if isinstance(model, TextClassifier):
+        return [model.vectorizer_, model.classifier_]
+    return [model]
+
+
+# Arrays that say how a model was found or how it is named, which no prediction uses.
+NOT_CHECKED = {"loss_curve_", "validation_loss_curve_", "Cs_", "scores_", "vector_weights_"}
+NOT_CHECKED |= {"feature_names_in_"}
+
+
+def arrays(estimator):
+    """Return the names of the arrays that an estimator predicts by, or adds batches to."""
+    is_array = {name: isinstance(value, np.ndarray) for name, value in vars(estimator).items()}
+    return [name for name in is_array if is_array[name] and name not in NOT_CHECKED]
+
+
+def changed(array):
+    """Yield what cannot stand in for an array of a fitted estimator."""
+    yield "no array"
+    yield array[None]
+    if len(array):
+        yield array[:-1]
+    if len(array) and array.dtype.kind == "f":
+        yield array.astype(str)
+        other = array.copy()
+        other.flat[-1] = np.nan
+        yield other
+
+
+VARIED = ["batches", "two layers, mlp, stopping early", "importance", "names"]
+VARIED += ["several labels", "batches of several labels", "words without labels", "word vectors"]
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_arrays_that_do_not_fit_together_are_refused(name, tmp_path):
+    model, path = MODELS[name](), tmp_path / "model.skops"
+    for estimator in estimators(model):
+        kind = type(estimator).__name__
+        state = vars(estimator)
+        for attribute in arrays(estimator):
+            array = state[attribute]
+            for other in changed(array):
+                state[attribute] = other
+                skops.io.dump(model, path)
+                refused(f"{kind} is not valid", load_model, path)
+            state[attribute] = array
+    skops.io.dump(model, path)
+    load_model(path)
+
+
+def setting(part, **attributes):
+    """Return a function that sets attributes of a part of a text classifier."""
+    return lambda model: getattr(model, part).__dict__.update(attributes)
+
+
+HOSTILE = {
+    "no n-grams": (setting("vectorizer_", ngram_range="ab"), "ContextVectorizer is not valid"),
+    "more n-grams": (setting("vectorizer_", ngram_range=(1, 10**9)), "start_scores_ must be"),
+    "a word before twice": (
+        setting(
+            "vectorizer_", previous_words_=np.array(["a", "a"]), previous_word_scores_=np.zeros(2)
+        ),
+        "previous_words_ must be 2 different",
+    ),
+    "a class twice": (
+        setting("classifier_", classes_=np.array(["pos", "pos"])),
+        "classes_ must be 2 different",
+    ),
+    "more tokens": (setting("classifier_", n_features_in_=10**9), "attention_scores_ must be"),
+    "a far column": (
+        setting("classifier_", selected_tokens_=np.array([10**6])),
+        "selection_counts_ must be",
+    ),
+    "a column before the first": (
+        setting("classifier_", selected_tokens_=np.array([-1]), selection_counts_=np.array([1])),
+        "selected_tokens_ must be",
+    ),
+    "no number": (setting("classifier_", cls_weight_=np.nan), "cls_weight_ must be"),
+    "an endless score": (setting("classifier_", cls_score_=np.inf), "cls_score_ must be"),
+    "no damping": (setting("classifier_", entry_scale_="1"), "entry_scale_ must be"),
+}
+
+
 def test_the_classifier_of_asreview_is_trusted(tmp_path):
     model = ASReviewClassifier().fit(np.eye(4), [0, 1, 0, 1])
     save_model(model, tmp_path / "model.skops")
@@ -244,11 +331,60 @@ def test_the_classifier_of_asreview_is_trusted(tmp_path):
     assert np.array_equal(loaded.token_values_, model.token_values_)
 
 
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_planted_in_a_model_is_refused(name, tmp_path):
+    change, said = HOSTILE[name]
+    model, path = on_texts(), tmp_path / "model.skops"
+    change(model)
+    skops.io.dump(model, path)
+    refused(f"^{re.escape(str(path))} was not loaded.*{said}", load_model, path)
+
+
+@pytest.mark.parametrize("other", ['"good"', "1", "[]"])
+def test_a_vocabulary_has_different_strings(other, tmp_path):
+    path = tmp_path / "model.skops"
+    save_model(TokenVectorizer().fit(TEXTS), path)
+    replace_in(path, b'"film"', other.encode())
+    refused("was not loaded", load_model, path)
+
+
+WITHIN = {
+    "frozen": FrozenEstimator,
+    "in columns": lambda model: ColumnTransformer([("words", model, "text")]),
+    "in a list": lambda model: [model],
+    "in an array": lambda model: np.array([[model, None]], dtype=object),
+    "in a dictionary": lambda model: FunctionTransformer(kw_args={"model": model}),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_an_estimator_is_checked_wherever_it_is(name, tmp_path):
+    model, path = on_texts(), tmp_path / "model.skops"
+    save_model(WITHIN[name](model), path)
+    load_model(path)
+    model.classifier_.intercept_ = np.zeros(2)
+    skops.io.dump(WITHIN[name](model), path)
+    refused("ClsAttentionClassifier is not valid: intercept_ must be", load_model, path)
+
+
 def test_a_file_that_unpacks_to_a_thousand_times_its_size(tmp_path):
     path = tmp_path / "model.skops"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", bytes(1 << 26))
     refused("it unpacks to 67,108,864 bytes", load_model, path)
+
+
+@POSIX
+@SUFFIXES
+def test_a_pipe_or_a_device_is_no_model(suffix, tmp_path):
+    """Reading them never ended."""
+    pipe, link = tmp_path / f"pipe.{suffix}", tmp_path / f"link.{suffix}"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/zero")
+    for path in (pipe, link, tmp_path):
+        refused("is not a file", load_model, path)
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / f"gone.{suffix}")
 
 
 # Writing
