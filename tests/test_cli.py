@@ -17,11 +17,12 @@ from helpers import put
 from numpy.testing import assert_allclose, assert_array_equal
 from pages import Page
 from pandas.testing import assert_frame_equal
+from sklearn.dummy import DummyClassifier
 
 from sklearn_clsattn import TextClassifier, comparison
 from sklearn_clsattn.cli import commands, main
 from sklearn_clsattn.datasets import load_requests
-from sklearn_clsattn.inspection import explain, report
+from sklearn_clsattn.inspection import _report, explain, report
 from sklearn_clsattn.saving import load_model, save_model
 
 TEXTS, TOPICS = load_requests(return_X_y=True)
@@ -63,6 +64,14 @@ def run(folder, capsys):
 
 
 @pytest.fixture
+def one_baseline(monkeypatch):
+    """One baseline, of which nothing depends, in place of those that take long to fit."""
+    majority = {"majority class": DummyClassifier(strategy="prior")}
+    for module in (comparison, _report):
+        monkeypatch.setattr(module, "text_baselines", lambda *arguments, **options: majority)
+
+
+@pytest.fixture
 def no_time(monkeypatch):
     """Let a comparison take no time, so that another one measures the same."""
     monkeypatch.setattr(comparison, "time", SimpleNamespace(perf_counter=lambda: 0.0))
@@ -87,12 +96,14 @@ def test_compare(run, no_time):
     assert_frame_equal(found, expected, atol=1e-4, check_dtype=False)
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_without_a_file_messages_are_generated(run, monkeypatch):
     few = Mock(return_value=(TEXTS[:100], TOPICS[:100]))
     monkeypatch.setattr(commands, "load_requests", few)
     assert run("compare")[1].startswith("80 training texts, 20 test texts\n")
 
 
+@pytest.mark.usefixtures("one_baseline")
 @pytest.mark.filterwarnings("default:40 distinct test texts")
 def test_warnings_are_lines(run):
     TRAIN[:40].to_csv("seen.csv", index=False)
@@ -200,6 +211,7 @@ def test_several_labels(run):
         assert run(f"explain several {options}", *said)[1] == f"{expected.to_text()}\n"
 
 
+@pytest.mark.usefixtures("one_baseline")
 def test_report(run, no_time):
     assert run("report train.csv --test test.csv") == (0, "", "")
     found = Page(Path("report.html").read_text("utf-8"))
@@ -212,6 +224,7 @@ def test_report(run, no_time):
 # Files
 
 
+@pytest.mark.usefixtures("one_baseline")
 @pytest.mark.parametrize(
     "command",
     ["fit train.csv", "predict model test.csv", "explain model test.csv", "report test.csv"],
@@ -286,11 +299,15 @@ def test_errors_are_one_line(command, message, run, folder):
     assert contents(folder) == before
 
 
+def test_version(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("sklearn-clsattn ")
+
+
 def test_as_a_module(folder):
     """Whose output may end early, as by ``head``."""
-    module = [sys.executable, "-m", "sklearn_clsattn"]
-    assert subprocess.check_output([*module, "--version"]).startswith(b"sklearn-clsattn ")
-    predict = [*module, "predict", "model", "test.csv"]
+    predict = [sys.executable, "-m", "sklearn_clsattn", "predict", "model", "test.csv"]
     with subprocess.Popen(predict, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

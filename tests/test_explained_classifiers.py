@@ -14,7 +14,7 @@ from helpers import refused, sums_of_documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from pages import page_of
+from pages import Page
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -157,7 +157,7 @@ def test_support_vector_machines_of_two_classes(name):
     assert not explain(of_three, ASKED).is_sum
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from([name for name in [*LINEAR, *NAIVE_BAYES] if name not in FITTED_ONLY]),
     st.integers(2, 4),
@@ -285,7 +285,7 @@ def test_matrices_and_frames_of_a_bare_classifier():
 
 def assert_shown(explanation):
     """Require an explanation to be shown in every way, and to be saved."""
-    text, page = explanation.to_text(width=60, color=False), page_of(explanation)
+    text, page = explanation.to_text(width=60, color=False), Page(explanation.to_html())
     shown = text + page.text
     assert explanation.attention is not None or "attention" not in shown
     assert "nan" not in shown
@@ -298,7 +298,7 @@ def assert_shown(explanation):
     assert len(pickle.loads(pickle.dumps(explanation))) == len(explanation)
     sets = explanation[:2].counterfactual()
     assert sets.to_text()
-    assert "nan" not in page_of(sets).text
+    assert "nan" not in Page(sets.to_html()).text
 
 
 # ---- classifiers inside --------------------------------------------------------------------------

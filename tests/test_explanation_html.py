@@ -1,6 +1,7 @@
 """The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ HTML = explain(MODEL, TEXTS[:1]).to_html()
 HOSTILE = "</b>\"'><script onclick='x'>&amp;\x00\x1b[31m"
 
 
-@settings(max_examples=40)
+@settings(max_examples=14)
 @given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20))
 @example(HOSTILE, HOSTILE, HOSTILE)
 def test_any_text_name_and_label_is_shown_and_not_run(text, token, label):
@@ -107,6 +108,14 @@ def test_passages_of_a_long_text_have_the_strongest_words_and_their_place():
 # Numbers
 
 
+@cache
+def of_classes(n_classes):
+    texts, y = make_token_classification(
+        60, n_classes=n_classes, document_length=15, as_text=True, random_state=0
+    )
+    return make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y), texts, y
+
+
 def number(shown):
     return float(shown.replace("\N{MINUS SIGN}", "-").replace("about 0", "0"))
 
@@ -114,10 +123,7 @@ def number(shown):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("top", [0, 1, 30])
 def test_what_is_shown_are_the_numbers_of_the_frame(n_classes, top):
-    texts, y = make_token_classification(
-        60, n_classes=n_classes, document_length=15, as_text=True, random_state=0
-    )
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
+    model, texts, y = of_classes(n_classes)
     explanation = explain(model, texts[:5], y_true=(y[:5] + np.arange(5)) % n_classes)
     for one, target in zip(explanation, (None, None, None, 1, 1), strict=True):
         frame = one.to_frame(target=target)

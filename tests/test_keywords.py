@@ -41,7 +41,7 @@ def drawn(n_texts, seed, topical=True):
     return np.array(texts, dtype=object), np.array(labels)
 
 
-TEXTS, LABELS = drawn(200, 0)
+TEXTS, LABELS = drawn(120, 0)
 OTHERS, OTHER_LABELS = drawn(100, 1)
 
 
@@ -72,7 +72,7 @@ def test_words_suffice_where_they_carry_the_classes(model):
 
 
 def test_it_warns_where_words_do_not_agree():
-    texts, _ = drawn(600, 0, topical=False)
+    texts, _ = drawn(300, 0, topical=False)
     with pytest.warns(UserWarning, match="do not agree") as caught:
         model = Keywords(WORDS).fit(texts)
     assert caught[0].filename == __file__
@@ -199,7 +199,7 @@ def test_labels_show_that_words_are_wrong_together():
     """Words that agree with one another, each in the texts of the other class."""
     wrong = dict(zip(WORDS, reversed(WORDS.values()), strict=True))
     teacher = Keywords(wrong).fit(TEXTS)  # no warning: without labels, nothing shows
-    taught = TextClassifier().fit(TEXTS[:50], LABELS[:50], unlabeled=TEXTS[50:], teacher=teacher)
+    taught = TextClassifier().fit(TEXTS[:40], LABELS[:40], unlabeled=TEXTS[40:], teacher=teacher)
     assert taught.teacher_accuracies_[0, 2] < 0.2
     assert taught.teacher_weights_ == [0]
     assert taught.score(OTHERS, OTHER_LABELS) > 0.9

@@ -38,7 +38,7 @@ def fitted(kind):
     model = clone(MODELS[kind])
     vectorizer = model[0] if kind == "as they are" else model
     vectorizer.set_params(stop_words=STOP_WORDS)
-    more = {"unlabeled": TEXTS[300:900]} if kind == "vectors" else {}
+    more = {"unlabeled": TEXTS[300:500]} if kind == "vectors" else {}
     model.fit(TRAIN, TOPICS[:300], **more)
     return model, model[0] if kind == "as they are" else model.vectorizer_
 
@@ -71,12 +71,12 @@ def random_texts(n, seed=0):
 @pytest.mark.parametrize("kind", MODELS)
 def test_no_text_is_predicted_otherwise_than_without_them(kind):
     model, vectorizer = fitted(kind)
-    texts = random_texts(400)
+    texts = random_texts(150)
     edited = []
     for text in texts:
         spans = vectorizer.occurrences(text).ignored.tolist()
         edited.append(delete_spans(text, list(map(tuple, spans))))
-    assert sum(before != after for before, after in zip(texts, edited, strict=True)) > 200
+    assert sum(before != after for before, after in zip(texts, edited, strict=True)) > 75
     assert_allclose(model.decision_function(texts), model.decision_function(edited), atol=1e-9)
     assert not set(vectorizer.vocabulary_) & {
         "please",

@@ -196,19 +196,19 @@ def assert_not_against(model, words):
 @pytest.mark.parametrize("more", ["nothing", "vectors", "labels", "two", "copies", "teacher"])
 @pytest.mark.parametrize("characters", [None, (2, 5)])
 def test_a_trusted_word_never_speaks_against_its_class(more, characters):
-    texts, y, options = TEXTS[:300], TOPICS[:300], {}
+    texts, y, options = TEXTS[:200], TOPICS[:200], {}
     wrong = {"billing": ["courier", "delivered"], "delivery": ["invoice", "charged", "parcel"]}
     if more == "vectors":
-        options = {"unlabeled": TEXTS[300:900]}
+        options = {"unlabeled": TEXTS[300:500]}
     if more == "teacher":
-        teacher = TextClassifier(C=1.0, characters=None).fit(TEXTS[900:1500], TOPICS[900:1500])
-        options = {"unlabeled": TEXTS[300:500], "teacher": teacher}
+        teacher = TextClassifier(C=1.0, characters=None).fit(TEXTS[900:1100], TOPICS[900:1100])
+        options = {"unlabeled": TEXTS[300:400], "teacher": teacher}
     if more == "copies":
-        options = {"sample_weight": np.arange(300) % 3}
+        options = {"sample_weight": np.arange(200) % 3}
     if more == "labels":
         topics = sorted(set(TOPICS))
-        y = pd.DataFrame({topic: (TOPICS[:300] == topic).astype(int) for topic in topics})
-        y["billing"] |= TOPICS[:300] == "returns"
+        y = pd.DataFrame({topic: (TOPICS[:200] == topic).astype(int) for topic in topics})
+        y["billing"] |= TOPICS[:200] == "returns"
     if more == "two":
         some = np.flatnonzero(np.isin(y, ["billing", "delivery"]))
         texts, y = [texts[row] for row in some], y[some]
@@ -268,7 +268,7 @@ def test_issues_of_labels_are_near_those_of_fits_without_each_text(words):
     texts, topics = TEXTS[:60], TOPICS[:60]
     model = TextClassifier(C=1.0, trusted_words=words, **PHRASES).fit(texts, topics)
     issues = label_issues(model, texts, topics).set_index("document")["margin"]
-    rows = range(0, 60, 4)
+    rows = range(0, 60, 6)
     margins = []
     for row in rows:
         others = np.delete(np.arange(60), row)
