@@ -212,9 +212,7 @@ def test_a_class_may_have_a_single_text(teacher):
 
 def test_labelled_texts_may_all_be_equal():
     """Then none can be held out, to judge the teacher."""
-    model = words().fit(
-        ["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=knows_good
-    )
+    model = words().fit(["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=knows_good)
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
 
 
