@@ -98,7 +98,7 @@ def in_blocks(*sizes, make=lambda rows: rows, known=True, of=X):
 # The same model as on one machine.
 
 
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.csr_array.toarray])
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray])
 def test_blocks_of_any_kind(client, make):
     blocks = in_blocks(70, 100, make=make)
     model = DaskClsAttentionClassifier(**SHORT, client=client).fit(blocks, da.from_array(y, 50))
@@ -139,13 +139,13 @@ def test_processes_with_one_class_each(two):
 
 @pytest.mark.slow
 def test_fits_at_the_same_time_wait_for_each_other(two):
-    strengths = (0.3, 1.0, 3.0)
+    strengths = (0.3, 3.0)
     blocks, labels = in_blocks(120), da.from_array(y, 120)
 
     def fit(C):
         return DaskClsAttentionClassifier(C=C, tol=0.1, client=two).fit(blocks, labels)
 
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for C, model in zip(strengths, pool.map(fit, strengths), strict=True):
             assert_close_fit(model, ClsAttentionClassifier(C=C, tol=0.1).fit(X, y))
 

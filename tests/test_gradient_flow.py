@@ -52,7 +52,7 @@ def assert_max_margin(model, X):
 @pytest.mark.parametrize(
     ("seed", "dimension", "dtype"),
     [
-        *((seed, None, np.float64) for seed in range(5)),
+        *((seed, None, np.float64) for seed in range(len(SIZES))),
         (0, 4096, np.float64),
         (1, 4096, np.float32),
     ],
@@ -63,7 +63,7 @@ def test_theorem_4_3(seed, dimension, dtype, n_classes):
     The theorem is about two classes; by the default step it holds for three all the same. Documents
     of weight 0 are as good as absent.
     """
-    X, y, relevant = assumption_1(n_classes, seed, seed % len(SIZES) if dimension is None else 1)
+    X, y, relevant = assumption_1(n_classes, seed, seed if dimension is None else 1)
     absent = reference.counts(0, 10, X.shape[1], mean=0.2)
     model = fit(
         sp.vstack([X, absent]).tocsr().astype(dtype),
@@ -90,7 +90,7 @@ def test_theorem_4_3(seed, dimension, dtype, n_classes):
 
 def test_other_step_sizes():
     """Noise drowns a step that is too short; one that saturates the loss selects all the same."""
-    X, y, relevant = assumption_1(seed=1)
+    X, y, relevant = assumption_1(seed=1, size=0)
     usual = fit(X, y).step_size_
     for size in (0.05, 8.0):
         model = fit(X, y, step_size=size * usual)
@@ -189,7 +189,7 @@ def lsoda(X, y, E, p, v):
 
 def start(seed, dimension, value):
     """Return data of Assumption 1, and the estimator before its training of p."""
-    X, y = single_relevant(seed=seed)
+    X, y = single_relevant(60, n_irrelevant=20, seed=seed)
     step_size = value / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max()
     model = OneStepClassifier(embedding_dim=dimension, step_size=step_size, random_state=seed)
     return X, y, model

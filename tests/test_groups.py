@@ -140,20 +140,20 @@ def test_gates_leave_whole_groups_out_of_samples_too():
 
 
 def test_text_classifiers_pass_groups_on():
-    texts, topics = load_requests(return_X_y=True)
-    texts, topics = np.array(texts[:160], dtype=object), np.array(topics[:160])
+    texts, moods = load_requests(target="mood", return_X_y=True)
+    texts, moods = np.array(texts[:160], dtype=object), np.array(moods[:160])
     threads = np.arange(160) // 2
-    model = TextClassifier(characters=None).fit(texts, topics, groups=threads)
-    vectorizer = ContextVectorizer(characters=None).fit(texts, topics, groups=threads)
+    model = TextClassifier(characters=None).fit(texts, moods, groups=threads)
+    vectorizer = ContextVectorizer(characters=None).fit(texts, moods, groups=threads)
     classifier = ClsAttentionClassifier()
-    classifier.fit(vectorizer._fit_bags(texts, topics, groups=threads), topics, groups=threads)
+    classifier.fit(vectorizer._fit_bags(texts, moods, groups=threads), moods, groups=threads)
     assert_array_equal(model.vectorizer_.start_scores_, vectorizer.start_scores_)
     assert_array_equal(model.token_values_, classifier.token_values_)
     few = {"unlabeled": texts[100:], "teacher": TextClassifier(C=1.0, characters=None)}
-    TextClassifier(characters=None).fit(texts[:100], topics[:100], groups=threads[:100], **few)
+    TextClassifier(characters=None).fit(texts[:100], moods[:100], groups=threads[:100], **few)
     with config_context(enable_metadata_routing=True):
         routed = TextClassifier(C=1.0, characters=None).set_fit_request(groups=True)
-        cross_validate(routed, texts, topics, params={"groups": threads}, cv=2, error_score="raise")
+        cross_validate(routed, texts, moods, params={"groups": threads}, cv=2, error_score="raise")
 
 
 def test_what_is_refused():

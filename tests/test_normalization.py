@@ -73,7 +73,7 @@ def parts_of(text, **parameters):
 # The normal form.
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(texts, forms, st.booleans())
 @example("a\u00ad\u0301", "NFKC", True)
 @example("\u00ad", "NFKC", True)
@@ -181,7 +181,7 @@ LABELS = [at % 2 for at in range(len(TRAINING))]
 MODEL = TextClassifier(min_df=1).fit(TRAINING, LABELS)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(spellings())
 @example(("film🚒", "film\u200d🚒"))
 def test_predictions_are_those_of_every_spelling(pair):
@@ -231,22 +231,23 @@ def test_accents_without_a_letter():
 # Grapheme clusters.
 
 
-@pytest.mark.parametrize("emoji", EMOJI)
 @pytest.mark.parametrize("form", ["NFKC", "NFC", None])
-def test_an_emoji_is_one_token(emoji, form):
-    for text in (emoji, f"ok{emoji}ok", emoji * 3, f"{emoji}, {emoji}!", f"👍{emoji}👍"):
-        there = parts_of(text, normalize=form)
-        assert there.count(emoji) == text.count(emoji)
-        assert "".join(there) == text.replace(" ", "")
-    vectorizer = ContextVectorizer(context=False, normalize=form).fit([f"so {emoji}"])
-    assert not any(emoji in ngram for ngram in vectorizer.character_vocabulary_)
+def test_an_emoji_is_one_token(form):
+    vectorizer = ContextVectorizer(context=False, normalize=form)
+    ngrams = vectorizer.fit([f"so {emoji}" for emoji in EMOJI]).character_vocabulary_
+    for emoji in EMOJI:
+        for text in (emoji, f"ok{emoji}ok", emoji * 3, f"{emoji}, {emoji}!", f"👍{emoji}👍"):
+            there = parts_of(text, normalize=form)
+            assert there.count(emoji) == text.count(emoji)
+            assert "".join(there) == text.replace(" ", "")
+        assert not any(emoji in ngram for ngram in ngrams)
 
 
 def test_a_sign_without_meaning_divides_no_word():
     assert parts_of("ok\ufe0fay") == ["ok\ufe0fay"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(texts)
 @example(" ".join(WORDS))
 @example("👩‍🚒👍🏽❤️🇩🇪🇫🇷 ខ្មែរ က္က 가\u11a8 1️⃣")
@@ -265,7 +266,7 @@ PATTERN = make_pipeline(
 PATTERN.fit(TRAINING, LABELS)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(texts, st.sampled_from([MODEL, COUNTS, PATTERN]))
 @example(" ".join(WORDS), MODEL)
 @example(" ".join(WORDS), COUNTS)

@@ -59,7 +59,7 @@ def test_a_rare_class_is_ranked_and_its_probability_is_right(messages):
     assert loss < 0.056  # that of the shares alone
 
 
-@pytest.mark.parametrize("n_others", [20, 200, 2_000])
+@pytest.mark.parametrize("n_others", [20, 2_000])
 def test_the_word_of_one_document_says_less_than_that_of_all(n_others):
     """Token 0 is in each of ten documents of a class, token 1 in one, others in both classes."""
     rng = np.random.default_rng(0)
@@ -142,10 +142,10 @@ def test_class_weights_of_batches_and_of_label_issues():
 
 def test_class_weights_with_a_teacher(messages):
     texts, y, others, _ = messages
-    some = np.append(np.arange(12), np.arange(12, 100))
-    given = {"unlabeled": others[:300], "teacher": lambda asked: np.full((len(asked), 2), 0.5)}
+    texts, y, others = texts[:100], y[:100], others[:300]
+    given = {"unlabeled": others[:100], "teacher": lambda asked: np.full((len(asked), 2), 0.5)}
     plain, weighted = (
-        TextClassifier(C=1.0, class_weight=one).fit(texts[some], y[some], **given)
+        TextClassifier(C=1.0, class_weight=one, characters=None).fit(texts, y, **given)
         for one in (None, {False: 1.0, True: 3.0})
     )
     assert_allclose(odds(weighted, others), odds(plain, others) + np.log(3), atol=1e-9)
@@ -160,16 +160,15 @@ def test_a_class_of_weight_0_is_never_predicted(messages):
     assert np.isfinite(model.predict_log_proba(X)).all()
     texts, y, others, _ = messages
     taught = TextClassifier(C=1.0, class_weight={True: 0.0})
-    taught.fit(texts, y, unlabeled=others[:50], teacher=np.full((50, 2), 0.5))
+    taught.fit(texts[:200], y[:200], unlabeled=others[:50], teacher=np.full((50, 2), 0.5))
     assert not taught.predict(others).any()
 
 
 # Near-copies
 
 
-@pytest.mark.parametrize("n_copies", [2, 8, 30])
 @pytest.mark.parametrize("kind", [TextClassifier, ClsAttentionClassifier])
-def test_copies_with_a_number_of_their_own_are_no_evidence(kind, n_copies):
+def test_copies_with_a_number_of_their_own_are_no_evidence(kind):
     """With them in training and held out, C would be 3 to 300, and certainty grow with them.
 
     The gates would read the numbers.
@@ -189,10 +188,11 @@ def test_copies_with_a_number_of_their_own_are_no_evidence(kind, n_copies):
         model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), model)
     new = numbered(texts[test])
     losses = []
-    for k in (1, n_copies):
+    for k in (1, 8, 20):
         model.fit(numbered(np.repeat(texts[train], k)), np.repeat(labels, k))
         losses.append(log_loss(topics[test], model.predict_proba(new)))
-    assert losses[1] < (1.15 if n_copies < 10 else 1.3) * losses[0]
+    assert losses[1] < 1.15 * losses[0]
+    assert losses[2] < 1.3 * losses[0]
 
 
 def test_near_copies_share_all_but_what_no_other_has():

@@ -37,7 +37,7 @@ def learned(*batches, of=(X, Y), weights=None, **parameters):
 @pytest.mark.parametrize("attend_cls", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_batch_is_fit(n_classes, attend_cls):
-    X, y = data(n_classes=n_classes)
+    X, y = data(200, n_classes)
     X = X.astype(float)
     tight = ClsAttentionClassifier(tol=1e-10, max_iter=1000, attend_cls=attend_cls)
     whole, batch = clone(tight).fit(X, y), tight.partial_fit(X, y, np.unique(y))

@@ -214,7 +214,7 @@ def repeated(X, P, weights):
     ],
 )
 def test_a_document_is_worth_a_copy_for_each_class(n_classes, parameters):
-    X, P, weights = problem(n_classes)
+    X, P, weights = problem(n_classes, 60)
     model = settled(tol=1e-9, **parameters).fit(X, P, sample_weight=weights)
     counts, labels, copies = repeated(X, P, weights)
     other = settled(tol=1e-9, **parameters).fit(counts, labels, sample_weight=copies)

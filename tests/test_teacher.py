@@ -1,5 +1,7 @@
 """Learning from another model: its probabilities on unlabelled texts, and how much they count."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,6 +21,7 @@ from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text._teacher import N_FOLDS
 
 N_LABELLED, N_MORE = 40, 240
+words = partial(TextClassifier, characters=None)
 
 
 def logistic():
@@ -27,9 +30,9 @@ def logistic():
 
 @pytest.fixture(scope="module", autouse=True)
 def short_search():
-    """Three values of C and two of gamma: here it does not matter which is chosen."""
+    """Two values of C and of gamma: here it does not matter which is chosen."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_clsattn.training.choose_c.CS", (1.0, 3.0, 10.0))
+        patch.setattr("sklearn_clsattn.training.choose_c.CS", (1.0, 10.0))
         patch.setattr("sklearn_clsattn.training.fit.SCALES", (0.0, 1.0))
         yield
 
@@ -55,12 +58,10 @@ def taught(texts, teacher):
 
 
 def test_a_good_teacher_helps(texts, taught):
-    alone = TextClassifier().fit(*texts[0])
+    alone = clone(taught).fit(*texts[0], unlabeled=texts[1][0], teacher=np.ones((N_MORE, 2)) / 2)
+    assert not hasattr(alone.fit(*texts[0]), "teacher_weights_")  # a later fit has none
     assert taught.score(*texts[2]) > alone.score(*texts[2]) + 0.05
     assert taught.teacher_weights_ > 0
-    assert not hasattr(alone, "teacher_weights_")
-    again = clone(taught).fit(*texts[0], unlabeled=texts[1][0], teacher=np.ones((N_MORE, 2)) / 2)
-    assert not hasattr(again.fit(*texts[0]), "teacher_weights_")  # a later fit has none
 
 
 def test_a_bad_teacher_does_not_count(texts):
@@ -68,9 +69,9 @@ def test_a_bad_teacher_does_not_count(texts):
     many, more = (texts[3][0][:100], texts[3][1][:100]), texts[1][0]
     truth = logistic().fit(*texts[3]).predict_proba(more)
     at_random = np.random.default_rng(0).dirichlet([1, 1], N_MORE)
-    expected = TextClassifier().fit(*many, unlabeled=more).predict_proba(texts[2][0])
+    expected = words().fit(*many, unlabeled=more).predict_proba(texts[2][0])
     for wrong in (truth[:, ::-1], at_random):
-        model = TextClassifier().fit(*many, unlabeled=more, teacher=wrong)
+        model = words().fit(*many, unlabeled=more, teacher=wrong)
         assert model.teacher_weights_ == 0
         assert_array_equal(model.predict_proba(texts[2][0]), expected)
 
@@ -79,7 +80,7 @@ def test_what_texts_alone_teach_is_not_lost_to_a_bad_teacher():
     """The fit without the teacher learns vectors from texts; it was judged without them."""
     texts, topics = load_requests(return_X_y=True)
     labelled, more = (texts[:30], topics[:30]), texts[30:600]
-    expected = TextClassifier().fit(*labelled, unlabeled=more)
+    expected = words().fit(*labelled, unlabeled=more)
     model = clone(expected).fit(*labelled, unlabeled=more, teacher=at_random_of(4))
     assert_array_equal(model.predict_proba(more), expected.predict_proba(more))
 
@@ -128,14 +129,14 @@ def test_every_form_of_a_teacher():
         def predict_proba(self, some):
             return teacher.predict_proba(some)[:, ::-1]
 
-    expected = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=table.to_numpy())
+    expected = words().fit(*labelled, unlabeled=MORE, teacher=table.to_numpy())
     for form in (
         table[table.columns[::-1]],
         pl.DataFrame(table[table.columns[::-1]]),
         ask,
         Other(),
     ):
-        model = TextClassifier().fit(*labelled, unlabeled=MORE, teacher=form)
+        model = words().fit(*labelled, unlabeled=MORE, teacher=form)
         assert_allclose(model.predict_proba(MORE), expected.predict_proba(MORE), atol=1e-6)
     assert asked == [len(MORE)]
 
@@ -144,7 +145,7 @@ def test_every_form_of_a_teacher():
 def test_labels_of_every_type(names):
     labels = np.array(names)[[1, 0, 1, 0] * 5]
     for form in (knows_good, pd.DataFrame(knows_good(MORE), columns=names)):
-        model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
+        model = words().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.classes_.tolist() == list(names)
         assert model.predict(["good one", "bad one"]).tolist() == list(names[::-1])
 
@@ -158,11 +159,11 @@ class Counted(TfidfVectorizer):
 
 
 def test_an_unfitted_teacher_learns_once_from_each_fold(texts):
-    labelled, (more, _) = texts[:2]
+    labelled, more = texts[0], texts[1][0][:60]
     unfitted = make_pipeline(Counted(), LogisticRegression(C=10))
     for n_teachers in (1, 2):
         Counted.n_fits = 0
-        TextClassifier(C=1.0).fit(*labelled, unlabeled=more, teacher=[unfitted] * n_teachers)
+        words(C=1.0).fit(*labelled, unlabeled=more, teacher=[unfitted] * n_teachers)
         assert Counted.n_fits == n_teachers * (1 + N_FOLDS)
 
 
@@ -181,19 +182,19 @@ class Shuffles(BaseEstimator):
 
 def test_an_unfitted_teacher_gets_lists_of_its_own():
     texts, labels = list(FEW), np.array(["good", "bad"] * 10)
-    model = TextClassifier().fit(texts, labels, unlabeled=list(MORE), teacher=Shuffles())
+    model = words().fit(texts, labels, unlabeled=list(MORE), teacher=Shuffles())
     assert texts == FEW
     assert labels.tolist() == ["good", "bad"] * 10
-    expected = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=knows_good)
+    expected = words().fit(FEW, labels, unlabeled=MORE, teacher=knows_good)
     assert_array_equal(model.predict_proba(FEW), expected.predict_proba(FEW))
 
 
 def test_an_unfitted_teacher_is_judged_without_the_labels_it_saw(texts):
     unfitted = logistic()
     labelled, more = texts[0], texts[1][0]
-    model = TextClassifier().fit(*labelled, unlabeled=more, teacher=unfitted)
+    model = words().fit(*labelled, unlabeled=more, teacher=unfitted)
     assert not hasattr(unfitted[-1], "coef_")  # it stays as it was
-    saw_all = TextClassifier().fit(*labelled, unlabeled=more, teacher=logistic().fit(*labelled))
+    saw_all = words().fit(*labelled, unlabeled=more, teacher=logistic().fit(*labelled))
     assert model.teacher_weights_ < 0.5 < saw_all.teacher_weights_
 
 
@@ -204,16 +205,14 @@ def test_a_class_may_have_a_single_text(teacher):
     if teacher is knows_good:
         P = np.column_stack([0.9 * knows_good(MORE), np.full(len(MORE), 0.1)])
         teacher = pd.DataFrame(P, columns=["bad", "good", "rare"])
-    model = TextClassifier().fit(**rare, unlabeled=MORE, teacher=teacher)
+    model = words().fit(**rare, unlabeled=MORE, teacher=teacher)
     assert model.classes_.tolist() == ["bad", "good", "rare"]
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
 
 
 def test_labelled_texts_may_all_be_equal():
     """Then none can be held out, to judge the teacher."""
-    model = TextClassifier().fit(
-        ["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=knows_good
-    )
+    model = words().fit(["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=knows_good)
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
 
 
@@ -221,7 +220,7 @@ def test_a_teacher_may_know_more_classes():
     labels = ["good", "bad"] * 10
     P = pd.DataFrame({"so-so": [0.9, 0.0], "good": [0.05, 1.0], "bad": [0.05, 0.0]})
     P = pd.concat([P] * 20, ignore_index=True)
-    model = TextClassifier().fit(FEW, labels, unlabeled=["so so", "good"] * 20, teacher=P)
+    model = words().fit(FEW, labels, unlabeled=["so so", "good"] * 20, teacher=P)
     assert model.classes_.tolist() == ["bad", "good", "so-so"]
 
 
@@ -248,7 +247,7 @@ def test_what_cannot_be_learned_is_refused(texts, teacher):
         ({"y": [[0, 1]] * N_LABELLED}, "With a teacher, expected one label per text"),
         ({"y": texts[0][1][1:]}, "inconsistent numbers of samples"),
     ]:
-        model = TextClassifier()
+        model = words()
         refused(message, model.fit, **usual | change)
         assert not hasattr(model, "vectorizer_")
 
@@ -270,7 +269,7 @@ def test_labels_without_probabilities_and_texts_without_an_answer():
     answers = pd.DataFrame(knows_good(MORE), columns=["bad", "good"])
     answers.loc[[text.startswith("so") for text in MORE]] = np.nan
     for form in (labels_of, labels_of(MORE), answers):
-        model = TextClassifier().fit([], [], unlabeled=MORE, teacher=form)
+        model = words().fit([], [], unlabeled=MORE, teacher=form)
         assert model.teacher_answers_ == 10
         assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
         assert "so" not in model.get_feature_names_out()  # these texts are left out
@@ -285,31 +284,31 @@ def test_a_teacher_may_answer_with_one_class_alone():
 
     labels = ["good", "bad"] * 10
     for form in (praises, [praises, knows_good]):
-        model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=form)
+        model = words().fit(FEW, labels, unlabeled=MORE, teacher=form)
         assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
         assert np.isnan(model.teacher_accuracies_[0]).all()
     wrong = 1 - knows_good(MORE)
-    model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=[praises, knows_good, wrong])
+    model = words().fit(FEW, labels, unlabeled=MORE, teacher=[praises, knows_good, wrong])
     assert model.teacher_weights_[1] > 5 * model.teacher_weights_[2]  # of two, labels say who
 
 
 def test_an_estimator_without_probabilities_says_labels(texts, teacher):
     svc = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(*texts[3])
-    of_svc = TextClassifier().fit([], [], unlabeled=texts[1][0], teacher=svc)
+    of_svc = words().fit([], [], unlabeled=texts[1][0], teacher=svc)
     labels = svc.predict(texts[1][0])
-    of_labels = TextClassifier().fit([], [], unlabeled=texts[1][0], teacher=labels)
+    of_labels = words().fit([], [], unlabeled=texts[1][0], teacher=labels)
     assert_array_equal(of_svc.predict_proba(MORE), of_labels.predict_proba(MORE))
 
 
 def test_labelled_texts_of_weight_0_are_left_out(texts):
     """Also for a teacher that learns from them."""
-    (labelled, y), more = texts[0], texts[1][0]
+    (labelled, y), more = texts[0], texts[1][0][:60]
     weights = np.ones(N_LABELLED)
     weights[25:] = 0
     teachers = [at_random_of(2), logistic()]
-    model = TextClassifier().fit(labelled, y, weights, unlabeled=more, teacher=teachers)
+    model = words().fit(labelled, y, weights, unlabeled=more, teacher=teachers)
     teachers = [at_random_of(2), logistic()]
-    without = TextClassifier().fit(labelled[:25], y[:25], unlabeled=more, teacher=teachers)
+    without = words().fit(labelled[:25], y[:25], unlabeled=more, teacher=teachers)
     assert_array_equal(model.predict_proba(MORE), without.predict_proba(MORE))
 
 
@@ -318,7 +317,7 @@ def test_a_teacher_of_a_rare_class_is_believed():
     texts, is_billing = np.array(every), np.array(topics) == "billing"
     rows = np.append(np.flatnonzero(is_billing)[:12], np.flatnonzero(~is_billing)[:150])
     knows = logistic().fit(every[1500:], is_billing[1500:])
-    model = TextClassifier(C=3.0, class_weight="balanced").fit(
+    model = words(C=3.0, class_weight="balanced").fit(
         texts[rows].tolist(), is_billing[rows], unlabeled=every[700:1000], teacher=knows
     )
     assert model.teacher_weights_ == 1
@@ -326,7 +325,7 @@ def test_a_teacher_of_a_rare_class_is_believed():
 
 def test_any_number_of_teachers():
     many = [knows_good(MORE)] * 25
-    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=many)
+    model = words().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=many)
     assert_allclose(model.teacher_weights_, 1 / 25)
 
 
@@ -351,19 +350,19 @@ def test_without_labels_agreement_says_who_is_right():
     for accuracy in (0.9, 0.8, 0.5):
         good = np.where(rng.random(100) < accuracy, truth, ~truth)
         teachers.append(pd.DataFrame({"good": good * 1.0, "bad": 1.0 - good}))
-    model = TextClassifier().fit([], [], unlabeled=more, teacher=teachers)
+    model = words().fit([], [], unlabeled=more, teacher=teachers)
     assert model.predict(["good one", "bad one"]).tolist() == ["good", "bad"]
     assert_allclose(model.teacher_accuracies_[:, 0], [0.9, 0.8, 0.5], atol=0.12)
     assert np.isnan(model.teacher_accuracies_[:, 1:]).all()
     assert model.teacher_weights_[:2].min() > 0.2 > 0.1 > model.teacher_weights_[2]
-    alone = TextClassifier().fit([], [], unlabeled=more, teacher=teachers[0])
+    alone = words().fit([], [], unlabeled=more, teacher=teachers[0])
     assert alone.teacher_weights_.tolist() == [1.0]
     assert np.isnan(alone.teacher_accuracies_).all()
 
 
 def test_where_no_text_can_be_held_out_agreement_decides():
     """All labelled texts are equal, so that nothing says what a teacher that learns is worth."""
-    model = TextClassifier().fit(
+    model = words().fit(
         ["film"] * 12, ["good", "bad"] * 6, unlabeled=MORE, teacher=[knows_good, logistic()]
     )
     assert_allclose(model.teacher_weights_, 0.5)
@@ -374,7 +373,7 @@ def test_where_no_text_can_be_held_out_agreement_decides():
 def test_labels_that_are_numbers_may_be_several_teachers():
     good = np.array(["good" in text for text in MORE], dtype=int)
     labels = [1, 0] * 10
-    model = TextClassifier().fit(FEW, labels, unlabeled=MORE, teacher=[good, good])
+    model = words().fit(FEW, labels, unlabeled=MORE, teacher=[good, good])
     assert model.teacher_weights_.tolist() == [0.5, 0.5]
     assert model.predict(["good one", "bad one"]).tolist() == [1, 0]
 
@@ -382,27 +381,27 @@ def test_labels_that_are_numbers_may_be_several_teachers():
 def test_ensembles_may_be_among_several_teachers():
     forest = make_pipeline(TfidfVectorizer(), RandomForestClassifier(5, random_state=0))
     teachers = [forest.fit(FEW, ["good", "bad"] * 10), knows_good]
-    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=teachers)
+    model = words().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=teachers)
     assert model.teacher_weights_.shape == (2,)
 
 
 def test_missing_values_of_pandas_are_no_answer():
     table = pd.DataFrame(knows_good(MORE), columns=["bad", "good"]).astype("Float64")
     table.iloc[0] = pd.NA
-    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=table)
+    model = words().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=table)
     assert model.teacher_answers_ == len(MORE) - 1
 
 
 def test_nan_in_a_list_of_labels_is_no_answer():
     said = ["good" if "good" in text else np.nan for text in MORE]
-    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=said)
+    model = words().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=said)
     assert model.classes_.tolist() == ["bad", "good"]
     assert model.teacher_answers_ == sum("good" in text for text in MORE)
 
 
 def test_rows_in_a_list_are_one_teacher():
     rows = list(knows_good(MORE))
-    model = TextClassifier().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=rows)
+    model = words().fit(FEW, ["good", "bad"] * 10, unlabeled=MORE, teacher=rows)
     assert model.teacher_weights_.shape == (1,)
 
 

@@ -97,11 +97,12 @@ def test_several_labels_and_probabilities():
 
 
 def test_texts_without_labels_help():
-    few = TextClassifier().fit(TEXTS[:40], TOPICS[:40])
-    more = TextClassifier().fit(TEXTS[:40], TOPICS[:40], unlabeled=REQUESTS.data[1000:1400])
+    few = TextClassifier(characters=None).fit(TEXTS[:40], TOPICS[:40])
+    more = clone(few).fit(TEXTS[:40], TOPICS[:40], unlabeled=REQUESTS.data[1000:1400])
     assert more.score(OTHERS, OTHER_TOPICS) > few.score(OTHERS, OTHER_TOPICS)
     assert np.abs(more.vector_weights_).max() > 0
-    brought = TextClassifier(word_vectors=WordVectors(10).fit(REQUESTS.data[1000:1600]))
+    vectors = WordVectors(10).fit(REQUESTS.data[1000:1600])
+    brought = TextClassifier(C=1.0, characters=None, word_vectors=vectors)
     brought = clone(brought).fit(TEXTS[:40], TOPICS[:40])  # fitted vectors stay in clones
     assert brought.vector_weights_.shape == (len(brought.classes_), 10)
     again = more.fit(TEXTS[:40], TOPICS[:40])

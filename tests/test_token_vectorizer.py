@@ -132,7 +132,7 @@ SIZES = 7, 8, 15, 16, 127, 128, 200
 LONG = [start * size + end for size in SIZES for start in "xy" for end in "ab"]
 
 
-@settings(max_examples=160, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PARAMETERS, DOCUMENTS, DOCUMENTS)
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
@@ -235,7 +235,7 @@ def test_the_same_errors_and_warnings(fast, parameters, documents, analyzer):
     compare({"analyzer": analyzer, **parameters}, documents, ["cat sat", ""])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(DOCUMENTS, st.sampled_from(_tokens.PATTERNS))
 def test_tokens_are_those_of_re(fast, texts, pattern):
     tokens = _tokens.tokenize(iter(texts), pattern)
@@ -258,7 +258,7 @@ def test_tokens_are_those_of_re(fast, texts, pattern):
     ]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(DOCUMENTS, st.lists(TERM, max_size=9, unique=True))
 @example(["ab the cat sat", "ab the", "cat"], ["ab the cat", "cat sat", "cat"])
 def test_columns_of_occurrences(fast, texts, terms):
