@@ -68,7 +68,7 @@ def interrupt_at_line(number, call):
         code = frame.f_code
         # Where a lock is held: tracing would interrupt between the end of the block and the
         # release, as no signal can, and the lock would stay held.
-        left_alone = code.co_name in ("fitting", "__enter__", "__exit__")
+        left_alone = code.co_name in ("fitting", "thread_pool", "__enter__", "__exit__")
         inside = code.co_filename.startswith(str(ROOT)) and not left_alone
         return lines if inside else None
 
