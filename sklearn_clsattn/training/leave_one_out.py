@@ -248,29 +248,41 @@ def log_odds_without_groups(
 
     `by_class`, (n_rows, n_classes), and `weights`, (n_rows,), are each row's own.
     """
-    # 1) what each entry adds to totals, by an own weight of 1
-    lengths = np.diff(X.indptr)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    added = safe_divide(totals.unit, Bags(X).totals())[rows] * X.data
+    # 1) what entries add to totals of all classes, then to those of each output's class
+    own = np.vstack([weights, by_class[:, totals.first :].T])
+    added_per_entry = safe_divide(totals.unit, Bags(X).totals())
+
+    def added(some: Any, rows: Any) -> Array:
+        lengths = np.diff(some.indptr)
+        by_weight_1 = np.repeat(added_per_entry[rows], lengths) * some.data
+        return by_weight_1 * np.repeat(own[:, rows], lengths, axis=1)
+
     # 2) the entries of a token in a group of several rows, which have the same number
-    is_in_several = np.bincount(groups) > 1
-    is_shared = is_in_several[groups][rows]
-    numbers, _ = pd.factorize(groups[rows[is_shared]] * X.shape[1] + X.indices[is_shared])
+    is_in_several = (np.bincount(groups) > 1)[groups]
+    in_several = np.flatnonzero(is_in_several)
+    several = X[in_several]
+    lengths = np.diff(several.indptr)
+    numbers, _ = pd.factorize(np.repeat(groups[in_several], lengths) * X.shape[1] + several.indices)
+    amounts = added(several, in_several)
+    added_by_groups = np.stack([np.bincount(numbers, one)[numbers] for one in amounts])
+    starts = np.append(0, np.cumsum(np.where(is_in_several, np.diff(X.indptr), 0)))
+    log_odds = np.empty((X.indptr[-1], totals.n_outputs))
 
-    def of_groups(amounts: Array) -> Array:
-        amounts[is_shared] = np.bincount(numbers, amounts[is_shared])[numbers]
-        return amounts
+    def fill(block: tuple[slice, Any]) -> None:
+        rows, part = block
+        lost = added(part, rows)
+        is_shared = np.repeat(is_in_several[rows], np.diff(part.indptr))
+        lost[:, is_shared] = added_by_groups[:, starts[rows.start] : starts[rows.stop]]
+        pseudo_counts = totals.pseudo_counts[part.indices]
+        for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
+            # 3) the totals of the output's class, and of all others, without the group
+            of_class = totals.smoothed[part.indices, column] - lost[1 + k]
+            of_others = totals.rest[part.indices, column] - (lost[0] - lost[1 + k])
+            least, least_of_others = pseudo_counts * totals.class_shares[:, column, None]
+            # 4) their log-odds
+            odds = np.maximum(of_class, least) / np.maximum(of_others, least_of_others)
+            entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+            log_odds[entries, k] = np.log(odds) - totals.prior_odds[column]
 
-    lost = of_groups(added * weights[rows])
-    pseudo_counts = totals.pseudo_counts[X.indices]
-    log_odds = np.empty((len(rows), totals.n_outputs))
-    for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
-        # 3) the totals of the output's class, and of all others, without the group
-        lost_of_class = of_groups(added * by_class[rows, column])
-        of_class = totals.smoothed[X.indices, column] - lost_of_class
-        of_others = totals.rest[X.indices, column] - (lost - lost_of_class)
-        least, least_of_others = pseudo_counts * totals.class_shares[:, column, None]
-        # 4) their log-odds
-        odds = np.maximum(of_class, least) / np.maximum(of_others, least_of_others)
-        log_odds[:, k] = np.log(odds) - totals.prior_odds[column]
+    in_threads(fill, row_blocks(X, BLOCK_ENTRIES // totals.n_outputs + 1))
     return log_odds if totals.factors is None else log_odds * totals.factors[X.indices, None]
