@@ -316,12 +316,13 @@ def test_what_a_word_adds_is_said_as_in_python(folder):
 
 NUMBERS = np.random.default_rng(0)
 SIZES = [
-    0.0, 0.0995, 0.00095, 999.6, 1e-5, 12345.678, 1.0, 2.0,
+    1005.0, 7665.0, 4985.0, 39650.0,
+    0.0, 0.125, 0.375, 0.5, 1.5, 2.5, 0.0995, 0.00095, 999.5, 0.0625, 0.1875, 1e-5, 12345.678, 1.0,
     *(10.0 ** NUMBERS.uniform(-8, 7, 400)).tolist(),
-    *(NUMBERS.integers(0, 5000, 200) / 1100).tolist(),
+    *(NUMBERS.integers(0, 5000, 200) / 1000).tolist(),
 ]  # fmt: skip
 SIGNED = [*SIZES, *(-size for size in SIZES)]
-SHARES = [*np.linspace(0, 1, 402).tolist(), 0.0005, 0.9995, 1e-9, 1 - 1e-9]
+SHARES = [*np.linspace(0, 1, 401).tolist(), 0.0005, 0.9995, 1e-9, 1 - 1e-9]
 
 
 def test_numbers_are_written_as_in_python(folder):

@@ -36,8 +36,8 @@ from ..comparison import (
 from ._explain import explain
 from ._label_issues import label_issues
 from .decision_sums import sum_of
-from .displays import important_tokens, token_importance
 from .formatting import label_text, percent
+from .important_tokens import important_tokens, token_importance
 from .inner_classifiers import members_of
 from .pages import framed, render
 

@@ -15,7 +15,6 @@ from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
 from .attention_sum import Likeness
-from .displays import draw_waterfall
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened
@@ -26,6 +25,7 @@ from .shown_classes import class_pairs, difference, position
 from .terminal import render_text
 from .token_positions import LocatedText
 from .view import views
+from .waterfall import draw_waterfall
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
 _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fits itself

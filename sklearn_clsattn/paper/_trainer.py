@@ -1,20 +1,20 @@
 """Training of a PyTorch module by steps of an optimizer, until a loss no longer falls.
 
 :func:`train` is the training loop of the PyTorch modules. It makes steps on all documents or on
-mini-batches, watches the loss of the documents held out, and stops. The modules have the methods
-of :class:`~._network.AttentionNetwork`; a batch is documents in the form that a module reads.
+mini-batches, watches the loss of the documents held out, and stops. Of a module it knows the
+methods of :class:`Trainable` alone.
 """
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from ..training.documents import Documents
-from ..training.fitted_model import FitResult, OnIteration
+from ..training.fitted_model import FitResult, FittedAttention, OnIteration
 from ..training.products import torch_dtype
 
 _NOT_CONVERGED = (
@@ -44,8 +44,30 @@ class FitOptions:
         return torch_dtype(self.dtype)
 
 
+class Trainable(Protocol):
+    """A PyTorch module that can be trained. A batch is documents in the form that it reads."""
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """Return all parameters; those that require a gradient are trained."""
+
+    def make_batch(self, documents: Documents) -> Any:
+        """Return the documents of one step as a batch."""
+
+    def evaluation_batches(self, documents: Documents) -> Iterable[Any]:
+        """Return documents whose loss is to be computed, without a gradient, as batches."""
+
+    def backward(self, batch: Any, weight: float) -> float:
+        """Set the gradients of a batch's loss, divided by a weight, and return this loss."""
+
+    def sum_of_losses(self, batch: Any) -> float:
+        """Return the sum of the documents' weighted losses."""
+
+    def to_numpy(self) -> FittedAttention:
+        """Return the present model as NumPy arrays."""
+
+
 def train(
-    module: Any,
+    module: Trainable,
     optimizer: torch.optim.Optimizer,
     documents: Documents,
     held_out: Documents | None,
@@ -114,7 +136,7 @@ def train(
 
 
 def _losses_of_steps(
-    module: Any, optimizer: torch.optim.Optimizer, documents: Documents
+    module: Trainable, optimizer: torch.optim.Optimizer, documents: Documents
 ) -> Iterator[float]:
     """Yield the loss at the start and after each step on all documents."""
     batch = module.make_batch(documents)
@@ -126,7 +148,7 @@ def _losses_of_steps(
 
 
 def _losses_of_epochs(
-    module: Any,
+    module: Trainable,
     optimizer: torch.optim.Optimizer,
     documents: Documents,
     batch_size: int,
@@ -150,7 +172,7 @@ def _losses_of_epochs(
         yield total / len(rows)
 
 
-def _mean_loss(module: Any, batches: Iterable[Any], documents: Documents) -> float:
+def _mean_loss(module: Trainable, batches: Iterable[Any], documents: Documents) -> float:
     """Return the mean loss of documents in batches."""
     total = 0.0
     for batch in batches:

@@ -29,6 +29,20 @@ export function tokenText(name) {
 }
 
 /**
+ * Return a number with so many decimals; of two that are as near, the even one, as in Python.
+ * @param {number} number
+ * @param {number} decimals
+ * @returns {string}
+ */
+export function fixed(number, decimals) {
+  const scaled = Math.abs(number) * 10 ** decimals;
+  const isTie = Number.isInteger(number * 2 ** (decimals + 1)) && scaled % 1 === 0.5;
+  const below = Math.floor(scaled);
+  if (!isTie || below % 2) return number.toFixed(decimals);
+  return (Math.sign(number) * (below / 10 ** decimals)).toFixed(decimals);
+}
+
+/**
  * Return a number with its sign.
  * @param {number} number
  * @param {number} decimals
@@ -36,7 +50,7 @@ export function tokenText(name) {
  */
 function withSign(number, decimals) {
   const sign = number < 0 || Object.is(number, -0) ? MINUS : "+";
-  return sign + Math.abs(number).toFixed(decimals);
+  return sign + fixed(Math.abs(number), decimals);
 }
 
 /**
@@ -59,8 +73,11 @@ export function signed(number) {
  * @returns {string}
  */
 export function threeDigits(number) {
-  const [digits, power] = number.toExponential(2).split("e").map(Number);
-  if (power >= -4 && power < 3) return String(Number(number.toPrecision(3)));
+  let [digits, power] = number.toExponential(2).split("e").map(Number);
+  // Of two that are as near, toExponential takes the larger, and Python the even one.
+  const below = Math.round(100 * digits) - 1;
+  if (below % 2 === 0 && (below + 0.5) * 10 ** (power - 2) === number) digits = below / 100;
+  if (power >= -4 && power < 3) return String(Number(fixed(number, 2 - power)));
   const size = String(Math.abs(power)).padStart(2, "0");
   return `${digits}e${power < 0 ? "-" : "+"}${size}`;
 }
@@ -101,7 +118,7 @@ export function weightColumn(weights) {
   return weights.map((weight) => {
     if (areWhole || decimals === null) return weightText(weight);
     const isSeen = weight === 0 || !roundsToNothing(weight, largest);
-    return isSeen ? weight.toFixed(decimals) : weightText(weight);
+    return isSeen ? fixed(weight, decimals) : weightText(weight);
   });
 }
 
@@ -111,7 +128,7 @@ export function weightColumn(weights) {
  * @returns {string}
  */
 export function weightText(weight) {
-  return Number.isInteger(weight) && weight < 1e6 ? String(weight) : threeDigits(weight);
+  return Number.isInteger(weight) && weight < 1e6 ? fixed(weight, 0) : threeDigits(weight);
 }
 
 /**
@@ -123,7 +140,7 @@ export function percent(share) {
   if (share >= 1) return "100%";
   if (share >= 0.9995) return ">99.9%";
   if (share > 0 && share < 0.0005) return "<0.1%";
-  return `${(100 * share).toFixed(1)}%`;
+  return `${fixed(100 * share, 1)}%`;
 }
 
 /**
