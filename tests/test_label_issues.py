@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import label_issues
+from sklearn_clsattn.training import leverages
 
 
 def margins_of(decision, codes):
@@ -48,6 +49,54 @@ def test_margins_are_near_those_of_fits_without_each_document(n_classes, paramet
     assert np.abs(found - exact).mean() < 0.5 * np.abs(seen - exact).mean()
     assert np.corrcoef(found, exact)[0, 1] > 0.98
     assert abs(np.mean(found - exact)) < 0.4 * abs(np.mean(seen - exact))
+
+
+def test_margins_are_near_where_words_come_together():
+    rng = np.random.default_rng(0)
+    messages = ["where is my {}", "the {} came late and broken", "great service, love the {}"]
+    kinds = rng.integers(3, size=240)
+    texts = [messages[k].format(rng.choice(["sofa", "lamp", "rug", "desk"])) for k in kinds]
+    texts = [f"{text} {i % 80}" for i, text in enumerate(texts)]
+    y = kinds.copy()
+    y[:8] = (y[:8] + 1) % 3
+    X = CountVectorizer(ngram_range=(1, 2)).fit_transform(texts)
+    model = ClsAttentionClassifier(C=1.5).fit(X, y)
+    issues = label_issues(model, X, y, top=8)
+    assert set(issues["document"]) == set(range(8))
+    for document, margin in zip(issues["document"], issues["margin"], strict=True):
+        rest = np.arange(len(y)) != document
+        refit = ClsAttentionClassifier(C=1.5).fit(X[rest], y[rest])
+        exact = margins_of(refit.decision_function(X[[document]]), y[[document]])[0]
+        assert abs(margin - exact) < 1.0
+
+
+def test_leverages_are_those_of_the_inverse_curvature_of_other_documents(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, n_tokens, n_outputs = 25, 9, 2
+    attention = sp.random_array((n, n_tokens), density=0.5, rng=rng, format="csr")
+    cls_attention = 1.0 - attention.sum(axis=1)
+    values, value_scales = rng.normal(size=(2, n_tokens, n_outputs))
+    means = attention @ values + rng.normal(size=(n, n_outputs))
+    curvature = rng.uniform(size=(n, n_outputs))
+    arguments = attention, cls_attention, means, values, value_scales, curvature, (2.0, 0.5, 3.0)
+    dense = attention.toarray()
+    exact = np.empty((n, n_outputs))
+    for k in range(n_outputs):
+        by_score = dense * (values[:, k] - means[:, [k]])
+        by_value = dense * value_scales[:, k]
+        by_cls_score = -cls_attention * means[:, k]
+        J = np.column_stack([by_score, by_value, by_cls_score, np.ones(n)])
+        penalty = np.diag([2.0] * n_tokens + [0.5] * n_tokens + [3.0, 0.0])
+        for i in range(n):
+            others = np.arange(n) != i
+            H = penalty + J[others].T * curvature[others, k] @ J[others]
+            exact[i, k] = J[i] @ np.linalg.solve(H, J[i])
+    np.testing.assert_allclose(leverages.leverages(*arguments), exact, rtol=1e-8)
+    # Some documents stand for the others.
+    monkeypatch.setattr(leverages, "SAMPLE_SIZE", 24)
+    estimated = leverages.leverages(*arguments)
+    assert np.median(np.abs(np.log(estimated / exact))) < 0.5
+    assert np.corrcoef(np.log(estimated).ravel(), np.log(exact).ravel())[0, 1] > 0.8
 
 
 def test_margins_with_groups_are_near_those_of_fits_without_each_group():

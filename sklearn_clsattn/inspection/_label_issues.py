@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn.pipeline import Pipeline
@@ -63,9 +62,11 @@ def label_issues(
     Notes
     -----
     The outputs without document i are approximated by one Newton step from the fit,
-    :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} D^{-1} J_{ik}^\top`, with the derivative J of its
-    outputs and the diagonal D of the curvature. The step is too long if tokens occur together, so
-    trust the ranking, not the number of negative margins. The part from token vectors is constant.
+    :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} H_{-i}^{-1} J_{ik}^\top`, with the derivative J of
+    the output and the curvature H of the other documents, of which some 1,000 stand for all if
+    there are more. The importance of tokens and the part from token vectors stay those of the fit.
+    The step is too long for documents of tokens whose scores only they have raised: trust the order
+    of the first documents more than their margins.
 
     Examples
     --------
@@ -146,6 +147,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
     import torch
 
+    from ..training.leverages import leverages
     from ..training.regularization_path import AttentionPath
 
     # 1) The documents and the objective, as in the fit.
@@ -190,7 +192,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
         class_sizes = documents.class_sizes()
         offsets = class_offsets(classifier.class_weight, targets.classes, class_sizes)
     outputs = means + model.intercept - offsets
-    # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
+    # 3) The gradient of the loss in the outputs, and its curvature in each.
     output_loss = objective.loss.output_loss
     fitted = torch.from_numpy(outputs)
     gradient = output_loss(fitted)[1].numpy()
@@ -202,50 +204,12 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     cls_attention = np.zeros(len(means))
     if model.cls_weight:
         cls_attention = (1.0 - attention.sum(axis=1)).clip(min=0.0)
-    leverages = _leverages(
+    outputs += gradient * leverages(
         attention, cls_attention, means, values, value_scales, curvature, penalties
     )
-    outputs += gradient * leverages + offsets
+    outputs += offsets
     is_of_two = outputs.shape[1] < targets.n_classes
     return np.pad(outputs, ((0, 0), (1, 0))) if is_of_two else outputs  # the first has 0
-
-
-def _leverages(
-    attention: sp.csr_array,
-    cls_attention: Array,
-    means: Array,
-    values: Array,
-    value_scales: Array,
-    curvature: Array,
-    penalties: list[Any],
-) -> Array:
-    r"""Return the leverages :math:`J_{ik} D^{-1} J_{ik}^\top` of documents, (n, n_outputs).
-
-    The derivatives of an output are, with attention q and mean m, q times the scale by a value,
-    q (b - m) by a score, and 1 by the intercept. `penalties` are those of scores, values and the
-    score of ``<cls>``.
-    """
-    on_scores, on_values, on_cls = penalties
-    squares = attention.power(2)
-    # 1) The diagonal D of the curvature, for values and scores.
-    sums = squares.T @ curvature
-    mean_sums = squares.T @ (curvature * means)
-    square_sums = squares.T @ (curvature * means**2)
-    by_value = on_values + value_scales**2 * sums
-    output_curvature = values**2 * sums - 2 * values * mean_sums + square_sums
-    by_score = on_scores + output_curvature.sum(axis=1, keepdims=True)
-    # 2) For the score of <cls>, whose value is 0, and the intercept.
-    cls_slopes = cls_attention[:, None] * means
-    by_cls_score = on_cls + (curvature * cls_slopes**2).sum()
-    by_intercept = curvature.sum(axis=0).clip(min=np.finfo(float).tiny)
-    # 3) The sum over the parameters; by scores, of q^2 (b^2 - 2 b m + m^2).
-    return np.asarray(
-        squares @ (value_scales**2 / by_value + values**2 / by_score)
-        - 2 * means * (squares @ (values / by_score))
-        + means**2 * (squares @ (1.0 / by_score))
-        + cls_slopes**2 / by_cls_score
-        + 1.0 / by_intercept
-    )
 
 
 def _classifier_inside(estimator: Any) -> tuple[list[Any], ClsAttentionClassifier]:
