@@ -24,6 +24,8 @@ def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
         with path.open(**options) as file:
             yield file
         return
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r}.")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open(**options) as file:

@@ -258,6 +258,8 @@ def test_a_failing_command_leaves_files_as_they_were(
 
 FILES = {
     "one.csv": "text,label\ngood,a\nbad,a\n",
+    "latin.csv": "text,label\ncafé,a\n".encode("latin-1"),
+    "semicolons.csv": "text;label\ngood;a\n",
     "unlabelled.csv": "text,label\ngood,a\nbad\n",
     "ragged.csv": "text,label\ngood,a,b\nbad,b\n",
     "missing.jsonl": '{"text": "good", "label": "a"}\n{"text": null, "label": "b"}\n',
@@ -275,6 +277,8 @@ FILES = {
         ("fit train.csv -o new --encoding none", "unknown encoding"),
         ("fit train.csv -o none/new", "not a file in a folder that exists"),
         ("fit none.csv -o new", "No such file"),
+        ("fit latin.csv -o new", "latin.csv is not utf-8: choose with --encoding"),
+        ("fit semicolons.csv -o new", "choose with --sep"),
         ("fit one.csv -o new", "number of classes"),
         ("fit unlabelled.csv -o new", "row 2 of unlabelled.csv has no label"),
         ("fit ragged.csv -o new", "loss of data"),

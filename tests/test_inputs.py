@@ -60,7 +60,12 @@ def test_tables_of_several_columns_are_no_texts():
     frame = pd.DataFrame({"text": TEXTS, "price": "cheap"})
     refused(r"one column of texts, got \['text', 'price'\]: pass X\[name\]", fit, frame, LABELS)
     refused("one column of texts, got 2", fit, frame.to_numpy(), LABELS)
-    refused(f"one column of texts, got {COUNTS.shape[1]}", fit, COUNTS, LABELS)
+    refused(
+        f"one column of texts, got {COUNTS.shape[1]}; counts are for ClsAttentionClassifier",
+        fit,
+        COUNTS,
+        LABELS,
+    )
     refused("Expected texts, got a dict", fit, {"text": TEXTS}, LABELS)
 
 
@@ -73,7 +78,7 @@ def test_texts_in_a_column_of_a_data_frame():
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_missing_texts_are_an_error(missing):
-    message = "Documents must be texts, but the one at position 19 is"
+    message = 'Documents must be texts, but the one at position 19 is .*: fill empty cells with ""'
     refused(message, TextClassifier().fit, [*TEXTS[:-1], missing], LABELS)
 
 

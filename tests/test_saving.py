@@ -106,6 +106,12 @@ def test_every_estimator_comes_back_whole(name, suffix, tmp_path):
     assert_same(load_model(path), model)
 
 
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    model = next(iter(MODELS.values()))()
+    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*none'"):
+        save_model(model, tmp_path / "none" / "model.skops")
+
+
 def test_a_table_of_text_and_numbers(tmp_path):
     """Its file was refused, because of the type of numbers of KBinsDiscretizer."""
     bins = KBinsDiscretizer(2, encode="onehot", strategy="uniform")

@@ -163,16 +163,18 @@ def read_table(path: Path, sep: str | None = None, encoding: str = "utf-8") -> p
 
 def _table(arguments: Namespace, path: Path) -> pd.DataFrame:
     """Return the table in a file, read as arguments say."""
-    return read_table(path, arguments.sep, arguments.encoding)
+    try:
+        return read_table(path, arguments.sep, arguments.encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not {arguments.encoding}: choose with --encoding") from error
 
 
 def _column(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
     """Return a column of a table."""
     if name not in table:
         names = ", ".join(map(str, table.columns))
-        raise ValueError(
-            f"there is no column {name!r} among {names}: choose with --text and --label"
-        )
+        options = "--text and --label" if len(table.columns) > 1 else "--sep, --text and --label"
+        raise ValueError(f"there is no column {name!r} among {names}: choose with {options}")
     return table[name]
 
 

@@ -187,7 +187,7 @@ def learn_from_teachers(
     class weights.
     """
     if not unlabeled:
-        raise ValueError("A teacher needs texts of which it tells probabilities: pass unlabeled.")
+        raise ValueError("A teacher needs unlabelled texts: pass unlabeled.")
     # 1) labels, if there are any, and what the teachers say
     texts, labels, weights, groups = _labelled(texts, y, sample_weight, groups)
     log = print if classifier.verbose else None

@@ -383,9 +383,13 @@ def checked_texts(raw_documents: Iterable[Any]) -> Iterator[str]:
         raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     for at, document in enumerate(only_column(raw_documents)):
         if not isinstance(document, str):
+            import pandas as pd
+
+            is_missing = pd.api.types.is_scalar(document) and pd.isna(document)
+            advice = ': fill empty cells with ""' if is_missing else ""
             raise ValueError(
                 f"Documents must be texts, but the one at position {at} is {document!r:.60}, of "
-                f"type {type(document).__name__}."
+                f"type {type(document).__name__}{advice}."
             )
         yield document
 
@@ -407,7 +411,10 @@ def only_column(documents: Any) -> Iterable[Any]:
     if getattr(documents, "ndim", 1) == 2:
         n_columns = documents.shape[1]
         if n_columns != 1:
-            raise ValueError(f"Expected one column of texts, got {n_columns}.")
+            raise ValueError(
+                f"Expected one column of texts, got {n_columns}; "
+                "counts are for ClsAttentionClassifier."
+            )
         return documents[:, 0]
     return documents
 

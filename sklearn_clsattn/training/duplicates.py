@@ -105,6 +105,8 @@ def _document_frequencies(units: Any) -> Numbers:
 def _count_entries(units: Any, is_counted: NDArray[np.bool_]) -> Numbers:
     """Return the number of each document's entries in some columns, (n_documents,)."""
     numbers = np.zeros(units.shape[0], dtype=np.intp)
+    if not is_counted.any():
+        return numbers
     for rows, part in row_blocks(units):
         entries = np.flatnonzero(is_counted[part.indices])
         of_entries = np.searchsorted(part.indptr, entries, side="right") - 1
