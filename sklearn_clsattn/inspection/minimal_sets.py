@@ -363,16 +363,17 @@ def _steps(one: MinimalSet) -> list[_Step]:
 
 
 def _step_lines(one: MinimalSet, top: int) -> list[str]:
-    """Return a line for each of the first words, with the probability after it."""
+    """Return a line for each of the first words, with the old class's probability after it."""
     steps = _steps(one)[1:]
+    label = label_text(one.before)
     names = [token_text(step.name) for step in steps[:top]]
     width = max(map(len, names), default=0)
     sign = "=" if one.is_kept else "-"
     lines = []
     for name, step in zip(names, steps, strict=False):
-        lines.append(f"  {sign} {name:{width}}  {step.number}")
+        lines.append(f"  {sign} {name:{width}}  {label} {step.number}")
     if len(steps) > top:
-        lines.append(f"  and {len(steps) - top} more: {steps[-1].number}")
+        lines.append(f"  and {len(steps) - top} more: {label} {steps[-1].number}")
     return lines
 
 
