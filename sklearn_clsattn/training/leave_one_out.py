@@ -248,41 +248,54 @@ def log_odds_without_groups(
 
     `by_class`, (n_rows, n_classes), and `weights`, (n_rows,), are each row's own.
     """
-    # 1) what entries add to totals of all classes, then to those of each output's class
+    # 1) what an entry of 1 adds to totals: of all classes, then of each output's class
     own = np.vstack([weights, by_class[:, totals.first :].T])
-    added_per_entry = safe_divide(totals.unit, Bags(X).totals())
-
-    def added(some: Any, rows: Any) -> Array:
-        lengths = np.diff(some.indptr)
-        by_weight_1 = np.repeat(added_per_entry[rows], lengths) * some.data
-        return by_weight_1 * np.repeat(own[:, rows], lengths, axis=1)
-
-    # 2) the entries of a token in a group of several rows, which have the same number
+    own *= safe_divide(totals.unit, Bags(X).totals())
+    # 2) what groups of several rows add, whose entries of one token have the same number
     is_in_several = (np.bincount(groups) > 1)[groups]
     in_several = np.flatnonzero(is_in_several)
     several = X[in_several]
-    lengths = np.diff(several.indptr)
-    numbers, _ = pd.factorize(np.repeat(groups[in_several], lengths) * X.shape[1] + several.indices)
-    amounts = added(several, in_several)
-    added_by_groups = np.stack([np.bincount(numbers, one)[numbers] for one in amounts])
-    starts = np.append(0, np.cumsum(np.where(is_in_several, np.diff(X.indptr), 0)))
+    group_of_entries = np.repeat(groups[in_several], np.diff(several.indptr))
+    numbers, _ = pd.factorize(group_of_entries * X.shape[1] + several.indices)
+    added = _added_by_entries(several, own[:, in_several])
+    added_by_groups = np.stack([np.bincount(numbers, by_entry)[numbers] for by_entry in added])
+    bounds = np.append(0, np.cumsum(np.where(is_in_several, np.diff(X.indptr), 0)))
+    # 3) the log-odds without these, block by block
     log_odds = np.empty((X.indptr[-1], totals.n_outputs))
 
     def fill(block: tuple[slice, Any]) -> None:
         rows, part = block
-        lost = added(part, rows)
+        lost = _added_by_entries(part, own[:, rows])
         is_shared = np.repeat(is_in_several[rows], np.diff(part.indptr))
-        lost[:, is_shared] = added_by_groups[:, starts[rows.start] : starts[rows.stop]]
-        pseudo_counts = totals.pseudo_counts[part.indices]
-        for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
-            # 3) the totals of the output's class, and of all others, without the group
-            of_class = totals.smoothed[part.indices, column] - lost[1 + k]
-            of_others = totals.rest[part.indices, column] - (lost[0] - lost[1 + k])
-            least, least_of_others = pseudo_counts * totals.class_shares[:, column, None]
-            # 4) their log-odds
-            odds = np.maximum(of_class, least) / np.maximum(of_others, least_of_others)
-            entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
-            log_odds[entries, k] = np.log(odds) - totals.prior_odds[column]
+        lost[:, is_shared] = added_by_groups[:, bounds[rows.start] : bounds[rows.stop]]
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        log_odds[entries] = _log_odds_without(lost, part.indices, totals)
 
     in_threads(fill, row_blocks(X, BLOCK_ENTRIES // totals.n_outputs + 1))
     return log_odds if totals.factors is None else log_odds * totals.factors[X.indices, None]
+
+
+def _added_by_entries(X: Any, added_by_rows: Array) -> Array:
+    """Return what a CSR matrix's entries add to totals, (1 + n_outputs, n_entries).
+
+    `added_by_rows`, (1 + n_outputs, n_rows), is what an entry of 1 adds.
+    """
+    return np.repeat(added_by_rows, np.diff(X.indptr), axis=1) * X.data
+
+
+def _log_odds_without(lost: Array, tokens: Numbers, totals: TokenTotals) -> Array:
+    """Return tokens' log-odds, (n_tokens, n_outputs), where totals have lost (1 + n_outputs, ...).
+
+    What is lost is that of all classes, then of each output's class.
+    """
+    log_odds = np.empty((len(tokens), totals.n_outputs))
+    pseudo_counts = totals.pseudo_counts[tokens]
+    for k, column in enumerate(range(totals.first, len(totals.prior_odds))):
+        # 1) the totals of the output's class, and of all others
+        of_class = totals.smoothed[tokens, column] - lost[1 + k]
+        of_others = totals.rest[tokens, column] - (lost[0] - lost[1 + k])
+        least, least_of_others = pseudo_counts * totals.class_shares[:, column, None]
+        # 2) their log-odds
+        odds = np.maximum(of_class, least) / np.maximum(of_others, least_of_others)
+        log_odds[:, k] = np.log(odds) - totals.prior_odds[column]
+    return log_odds
