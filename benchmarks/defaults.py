@@ -160,7 +160,7 @@ QUESTIONS = {
     "shares": Question(
         "How many pseudo-documents does a class have?",
         {
-            f"{n:g}": Variant(text_classifier, {"_preparation.PSEUDO_DOCUMENTS": n})
+            f"{n:g}": Variant(text_classifier, {"_base.PSEUDO_DOCUMENTS": n})
             for n in (1.0, 0.0, 0.5, 2.0, 3.0)
         },
         texts=True,

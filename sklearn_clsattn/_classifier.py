@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from ._all_or_nothing import all_or_nothing
 from ._bags import Bags, TokenVectors
-from ._base import BaseAttentionClassifier
-from ._preparation import check_finite, class_offsets, prepared
+from ._base import BaseAttentionClassifier, check_finite, class_offsets, prepared
+from ._estimators import all_or_nothing
 from ._sklearn import Interval, StrOptions
 from ._targets import Targets
 from ._threads import thread_pool

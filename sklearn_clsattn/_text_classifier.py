@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._all_or_nothing import all_or_nothing
 from ._base import add_class_weight
-from ._callbacks import CallbackSupportMixin, fit_task
 from ._classifier import ClsAttentionClassifier
-from ._pickling import SavedMixin
+from ._estimators import CallbackSupportMixin, SavedMixin, all_or_nothing, fit_task
 from ._types import Array
 from ._writing import written_whole
-from .text._class_words import TrustedWords
 from .text._context_vectorizer import ContextVectorizer
-from .text._stop_words import StopWord
+from .text._known_words import StopWord, TrustedWords
 from .text._teacher import learn_from_teachers
 from .text._tokens import checked_texts
 from .text._word_vectors import WordVectors

@@ -21,8 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._all_or_nothing import all_or_nothing
-from ._callbacks import CallbackSupportMixin, fit_task
+from ._estimators import CallbackSupportMixin, SavedMixin, all_or_nothing, fit_task
 from ._importance import (
     log_odds,
     overall_importance,
@@ -30,7 +29,6 @@ from ._importance import (
     signed_frequency,
 )
 from ._matrices import as_configured, native, safe_divide
-from ._pickling import SavedMixin
 from ._sklearn import Interval, RealNotInt, StrOptions
 from ._validation import checked_weights, targets_of_batch, targets_of_labels, validated_bags
 from .training.fitted_model import in_the_layout_of

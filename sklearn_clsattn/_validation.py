@@ -258,3 +258,17 @@ def check_two_classes(classes: NDArray[Any], class_sizes: Array) -> None:
             "The number of classes of positive weight has to be greater than one; got "
             f"{len(present)} class: {present}."
         )
+
+
+def checked_documents(X: Any, y: ArrayLike) -> tuple[sparse.csr_array, Targets]:
+    """Return documents as :func:`checked_counts` does, and the targets of their labels."""
+    counts = checked_counts(X)
+    targets = targets_of_labels(y)
+    check_consistent_length(counts, targets.values)
+    return counts, targets
+
+
+def checked_counts(X: Any) -> sparse.csr_array:
+    """Return a non-negative matrix as a canonical CSR array without stored zeros."""
+    X = check_array(X, accept_sparse=True, ensure_non_negative=True, input_name="X")
+    return sparse.csr_array(as_csr(X))

@@ -22,17 +22,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._all_or_nothing import all_or_nothing
 from ._bags import Bags
-from ._callbacks import fit_task
 from ._classifier import ClsAttentionClassifier, checked_vectors
+from ._estimators import all_or_nothing, fit_task
 from ._targets import Targets
 from ._threads import thread_pool
 from ._types import Array, Numbers
 from ._validation import as_probabilities, checked_part
 from .training.documents import Documents
-from .training.duplicates import group_duplicates, projections
-from .training.folds import sampled_rows
+from .training.folds import group_duplicates, projections, sampled_rows
 from .training.leave_one_out import Evidence, left_out
 from .training.loss import AttentionLoss
 from .training.products import torch_dtype

@@ -23,7 +23,7 @@ from sklearn_clsattn.text._teacher import _folds
 from sklearn_clsattn.text._tokens import WORDS_AND_PUNCTUATION, tokenize
 from sklearn_clsattn.training import leave_one_out
 from sklearn_clsattn.training.documents import Documents
-from sklearn_clsattn.training.duplicates import joined_groups
+from sklearn_clsattn.training.folds import joined_groups
 from sklearn_clsattn.training.leave_one_out import Grouped, evidence_without_groups
 from sklearn_clsattn.training.statistics import TokenTotals
 

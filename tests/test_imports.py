@@ -21,8 +21,7 @@ PACKAGE = "sklearn_clsattn"
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
     {"_types", "_sklearn", "_matrices", "_bags", "_targets", "_importance", "_writing", "_threads"},
-    {"_all_or_nothing", "_callbacks", "_pickling", "_validation", "training"},
-    {"_preparation"},
+    {"_estimators", "_validation", "training"},
     {
         *("_base", "_classifier", "_transformer", "text", "_text_classifier", "portable"),
         "_asreview",

@@ -14,7 +14,7 @@ from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn._bags import Bags
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.training.duplicates import group_duplicates, near_copies, projections
+from sklearn_clsattn.training.folds import group_duplicates, near_copies, projections
 from sklearn_clsattn.training.prior_mean import PriorMean
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])

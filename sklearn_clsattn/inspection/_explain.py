@@ -14,14 +14,12 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._teacher_answers import classes_of, to_numpy
 from ..text._tokens import only_column
-from .attention_sum import AttentionSum
-from .decision_sums import sum_of
+from .decision_sums import AttentionSum, sum_of
 from .explanation import Explanation
 from .inner_classifiers import Members, has_several_labels, members_of
-from .predictor import Predictor, TextModel
+from .predictor import Predictor, TextModel, WordEffects
 from .shown_classes import shown_classes, with_and_without
 from .terms import Explained
-from .word_effects import WordEffects
 
 
 def explain(

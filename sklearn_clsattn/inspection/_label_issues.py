@@ -11,12 +11,12 @@ from scipy.special import expit, softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
+from .._base import class_offsets, prepared
 from .._classifier import ClsAttentionClassifier
-from .._preparation import class_offsets, prepared
 from .._targets import Targets
 from .._types import Array
 from .._validation import checked_groups, checked_weights, targets_of_batch, targets_of_labels
-from .attention_sum import AttentionSum
+from .decision_sums import AttentionSum
 from .inner_classifiers import members_of
 
 if TYPE_CHECKING:

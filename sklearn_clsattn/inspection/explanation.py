@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
-from .attention_sum import Likeness
+from .decision_sums import Likeness
 from .edited_text import EditableText, delete_spans
 from .explanation_page import explanation_html
 from .formatting import shortened

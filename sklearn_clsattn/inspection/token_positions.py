@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._types import Array
+from ..text._alphabet import whole_clusters
 from ..text._context_vectorizer import ContextVectorizer
-from ..text._graphemes import whole_clusters
 from .edited_text import EditableText, Span
 
 _AROUND = 40  # characters on either side of a strong word

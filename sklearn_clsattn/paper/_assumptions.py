@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._bags import Bags
 from .._matrices import row_sums, safe_divide
 from .._types import Array, Numbers
+from .._validation import checked_documents
 from ..training.fitted_model import in_the_layout_of
 from ..training.statistics import CorpusStatistics
-from ._input_checks import checked_documents
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
 _UNSEEN, _IRRELEVANT, _PARTIAL, _RELEVANT = range(4)

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._types import Array
+from .._validation import checked_counts
 from ..training.fitted_model import selection
-from ._input_checks import checked_counts
 
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
 

@@ -1,4 +1,4 @@
-"""Characters as small integers, and exact search for equal runs without hashing text."""
+"""Characters as people see them, and as small integers, for exact search without hashing text."""
 
 import re
 from itertools import compress
@@ -6,9 +6,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import regex
 from numpy.typing import NDArray
 
 from .._types import Integers
+
+# Grapheme clusters (Unicode Standard Annex 29); the vowel signs of Burmese that the annex leaves
+# alone belong to their letters here.
+CLUSTER = regex.compile(r"\X(?:(?=\p{M})\X)*")
+MARK = regex.compile(r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]")  # joins any character
+# The signs of Burmese and Khmer that put the next consonant under the one before.
+STACKER = regex.compile(r"[\u1039\u17d2]")
+# Other characters that can join the next one: joiners, and letters of flags and of Hangul.
+LINK = regex.compile(r"[\u200d\p{Regional_Indicator}\p{GCB=L}\p{GCB=V}\p{GCB=T}]")
+KEYCAP = "\u20e3"  # makes an emoji of the digit before it
+# Characters that are tokens alone, with their marks: pictographs, and those of scripts without
+# spaces between words or with many word endings.
+ALONE = regex.compile(
+    r"[\p{Extended_Pictographic}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\p{Script=Khmer}"
+    r"\p{Script=Han}\p{Script=Hiragana}\p{Script_Extensions=Katakana}\p{Script=Hangul}]"
+)
 
 Symbols = NDArray[Any]  # of the smallest unsigned integer type that can number the alphabet
 
@@ -17,6 +34,16 @@ SKIPPED = 1  # the symbol of characters outside tokens; 0 stands for no characte
 _N_CODE_POINTS = 0x110000
 _WORD = 8  # bytes that are read at once
 _MAX_READS = 16  # of one run; longer ones are compared as bytes
+
+
+def whole_clusters(text: str, spans: NDArray[Any]) -> NDArray[Any]:
+    """Return spans of a text, (n_spans, 2), enlarged so that they cut no cluster."""
+    if text.isascii():
+        return spans
+    edges = np.array([*(cluster.start() for cluster in CLUSTER.finditer(text)), len(text)])
+    starts = edges[np.searchsorted(edges, spans[:, 0], side="right") - 1]
+    stops = edges[np.searchsorted(edges, spans[:, 1], side="left")]
+    return np.stack([starts, stops], axis=1).astype(spans.dtype)
 
 
 class Alphabet:

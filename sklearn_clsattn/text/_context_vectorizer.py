@@ -17,18 +17,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._all_or_nothing import all_or_nothing
 from .._bags import Bags
-from .._callbacks import CallbackSupportMixin, fit_task
+from .._estimators import CallbackSupportMixin, SavedMixin, all_or_nothing, fit_task
 from .._matrices import as_configured, sums_by_entry
-from .._pickling import SavedMixin
 from .._sklearn import Interval, Options, RealNotInt, StrOptions
 from .._targets import Targets
 from .._threads import in_background, map_in_threads, thread_pool
 from .._types import Integers, Numbers
 from .._validation import checked_groups, checked_targets, checked_weights
 from ._character_ngrams import CHARACTER_PREFIX, frequent_characters
-from ._class_words import TrustedWords, checked_trusted_words, trusted_tokens
 from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
@@ -36,6 +33,14 @@ from ._gate_positions import (
     PlacedTokens,
     frequent_words,
     token_positions,
+)
+from ._known_words import (
+    StopWord,
+    StopWords,
+    TrustedWords,
+    checked_stop_words,
+    checked_trusted_words,
+    trusted_tokens,
 )
 from ._ngrams import (
     NgramCounts,
@@ -46,7 +51,6 @@ from ._ngrams import (
     stack_rows,
 )
 from ._normalization import Form, aligned, normalized_texts
-from ._stop_words import StopWord, StopWords, checked_stop_words
 from ._tokens import (
     NO_IDS,
     PATTERNS,

@@ -20,11 +20,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._all_or_nothing import all_or_nothing
 from .._base import sharpened
-from .._pickling import SavedMixin
+from .._estimators import SavedMixin, all_or_nothing
 from .._types import Array, Numbers
-from ._class_words import words_of_classes
+from ._known_words import words_of_classes
 from ._normalization import normalized_texts
 from ._tokens import (
     WORDS_AND_PUNCTUATION,

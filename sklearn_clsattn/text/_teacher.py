@@ -36,8 +36,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from .._bags import Bags
-from .._base import sharpened
-from .._preparation import prepared
+from .._base import prepared, sharpened
 from .._targets import Targets
 from .._threads import thread_pool
 from .._types import Array, Numbers

@@ -11,10 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
-from .._all_or_nothing import all_or_nothing
-from .._callbacks import CallbackSupportMixin, fit_task
+from .._estimators import CallbackSupportMixin, SavedMixin, all_or_nothing, fit_task
 from .._matrices import as_configured
-from .._pickling import SavedMixin
 from ._character_ngrams import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
 from ._tokens import BETWEEN_SPACES, PATTERNS, Tokens, document_number, tokenize

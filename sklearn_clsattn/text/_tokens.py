@@ -17,8 +17,20 @@ from scipy import sparse
 from .._matrices import index_type
 from .._threads import map_in_threads
 from .._types import Integers
-from ._alphabet import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
-from ._graphemes import ALONE, CLUSTER, KEYCAP, LINK, MARK, STACKER
+from ._alphabet import (
+    ALONE,
+    CLUSTER,
+    KEYCAP,
+    LINK,
+    MARK,
+    SKIPPED,
+    STACKER,
+    Alphabet,
+    Symbols,
+    distinct_runs,
+    padded,
+    ranges,
+)
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"

@@ -17,9 +17,8 @@ from sklearn.utils import check_scalar
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from .._all_or_nothing import all_or_nothing
 from .._bags import TokenVectors
-from .._pickling import SavedMixin
+from .._estimators import SavedMixin, all_or_nothing
 from .._sklearn import Interval, StrOptions
 from .._validation import checked_weights
 from .._writing import written_whole

@@ -15,9 +15,8 @@ import torch
 from .._bags import Bags
 from .._targets import Targets
 from .._types import Array, Numbers
-from .duplicates import group_duplicates, joined_groups, near_copies, projections
 from .fitted_model import count_selected
-from .folds import sampled_rows
+from .folds import group_duplicates, joined_groups, near_copies, projections, sampled_rows
 from .leave_one_out import Evidence, Grouped, left_out
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics, Scaling

@@ -16,7 +16,7 @@ with the unit u of the totals; the constants are those of all documents.
 
 Documents with the same bags are left out together: a copy of a document tells its class as well as
 the document itself does, and a weight of 2 stays the same as the document twice. Near-copies and
-documents of one group (:mod:`.duplicates`) are left out together, too.
+documents of one group (:mod:`.folds`) are left out together, too.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 // The model: what each word and word pair weighs in a text, and the decisions.
 
-import { SortedTerms } from "./terms.js";
+import { SortedTerms } from "./model_file.js";
 import { afterNewLines, TextReader } from "./texts.js";
 import { codePoints, textOf, Unicode } from "./unicode.js";
 
