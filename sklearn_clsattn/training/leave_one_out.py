@@ -98,7 +98,7 @@ class Evidence:
         multiples, intercepts = numbers.tensor_split([len(self.outputs)])
         outputs = _sum_of_multiples(multiples, self.outputs) + intercepts
         value, by_output = self._loss.output_loss(outputs)
-        by_multiple = torch.einsum("iab,ab->i", self.outputs, by_output)
+        by_multiple = self.outputs.flatten(1) @ by_output.flatten()
         by_intercept = by_output.sum(dim=0)
         gradient = torch.cat([by_multiple, by_intercept])
         hessian = self._loss.output_loss.hessian(outputs, self.outputs)
@@ -112,7 +112,7 @@ class Evidence:
 
 def _sum_of_multiples(multiples: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
     """Return the sum of multiples, (n_kinds,), of evidence, (n_kinds, n_documents, n_outputs)."""
-    return torch.einsum("i,iab->ab", multiples, kinds)
+    return (multiples @ kinds.flatten(1)).view(kinds.shape[1:])
 
 
 def left_out(targets: Targets, weights: Array, copies: Numbers) -> tuple[Array, Array]:

@@ -74,7 +74,7 @@ class LogisticLoss:
         by_output = variances * self.weights[:, None]
         by_both = by_output * along
         return _hessian(
-            torch.einsum("iab,jab->ij", by_both, along),
+            by_both.flatten(1) @ along.flatten(1).T,
             by_both.sum(dim=1),
             by_output.sum(dim=0),
         )
@@ -131,7 +131,7 @@ class CrossEntropy:
         # 1) the weighted sums of products of the outputs' derivatives, in the mean under p
         weighted = product * self.weights[:, None]
         hessian = _hessian(
-            torch.einsum("iab,jab->ij", weighted, along),
+            weighted.flatten(1) @ along.flatten(1).T,
             weighted.sum(dim=1),
             self.weights @ p,
         )

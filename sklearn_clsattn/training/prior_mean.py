@@ -51,8 +51,9 @@ _MOST_DAMPING = 1e6
 
 
 class _Sums(NamedTuple):
-    """The loss of multiples with intercepts, (n_kinds + n_outputs,), to second order."""
+    """The loss of multiples with intercepts x, (n_kinds + n_outputs,), to second order."""
 
+    x: Array
     value: float
     gradient: Array
     hessian: Array
@@ -69,14 +70,14 @@ class _Prior(NamedTuple):
         distances = x[: len(self.means)] - self.means
         return 0.5 * float(self.precisions @ distances**2)
 
-    def added_to(self, sums: _Sums, x: Array) -> _Sums:
-        """Return the loss of multiples with intercepts x, with the penalty."""
+    def added_to(self, sums: _Sums) -> _Sums:
+        """Return a loss with the penalty."""
         n_kinds = len(self.means)
         gradient = sums.gradient.copy()
-        gradient[:n_kinds] += self.precisions * (x[:n_kinds] - self.means)
+        gradient[:n_kinds] += self.precisions * (sums.x[:n_kinds] - self.means)
         hessian = sums.hessian.copy()
         hessian[np.arange(n_kinds), np.arange(n_kinds)] += self.precisions
-        return _Sums(sums.value + self.penalty(x), gradient, hessian)
+        return _Sums(sums.x, sums.value + self.penalty(sums.x), gradient, hessian)
 
 
 class PriorMean:
@@ -108,8 +109,8 @@ class PriorMean:
         self._n_kinds = len(log_odds)
         multiples = PRIOR_MULTIPLES[: self._n_kinds]
         self._start = np.array([*multiples, *intercepts])
-        self._reached = self._start
         self._at_start = self._evaluate(self._start)
+        self._reached = self._at_start
         self.fit(1.0)
 
     def added_to(self, model: FittedAttention) -> FittedAttention:
@@ -140,47 +141,46 @@ class PriorMean:
             means[0], precisions[0] = self._earlier
         prior = _Prior(means, precisions)
         # 2) the best multiples, and the loss there without the penalty
-        x, penalised = self._minimise(prior)
-        self.multiples = x[:n_kinds]
-        self.precision = float(penalised.hessian[0, 0])
-        loss = penalised.value - prior.penalty(x)
-        self.mean_loss = float(loss / self._total_weight)
+        best = self._minimise(prior)
+        self.multiples = best.x[:n_kinds]
+        self.precision = float(best.hessian[0, 0] + precisions[0])
+        self.mean_loss = float(best.value / self._total_weight)
         # 3) half of their evidence, for training
         self.loss = self._evidence.loss_with(MEAN_SHARE * self.multiples)
 
     def _evaluate(self, x: Array) -> _Sums:
         """Return the loss of multiples of the evidence plus intercepts."""
-        return _Sums(*self._evidence.sums(x))
+        return _Sums(x, *self._evidence.sums(x))
 
-    def _minimise(self, prior: _Prior) -> tuple[Array, _Sums]:
-        """Return multiples and intercepts of least penalised loss, and its derivatives there.
+    def _minimise(self, prior: _Prior) -> _Sums:
+        """Return the loss where it is least with the penalty.
 
         A negative multiple would turn the evidence around: where one is, one kind of evidence at
         most has a multiple, and the others have 0.
         """
         n_kinds = self._n_kinds
         is_free = np.ones(len(self._start), dtype=bool)
-        x, sums = self._reach(self._reached, is_free, prior)
-        if (x[:n_kinds] >= 0).all():
-            self._reached = x
-            return x, sums
+        reached = self._reach(self._reached, is_free, prior)
+        if (reached.x[:n_kinds] >= 0).all():
+            self._reached = reached
+            return reached
         candidates = []
         each_kind = range(n_kinds) if n_kinds > 1 else ()
         for kind in (*each_kind, -1):  # -1: none
             is_free[:n_kinds] = np.arange(n_kinds) == kind
-            start = np.where(is_free, self._start, 0.0)
-            x, sums = self._reach(start, is_free, prior)
-            if (x[:n_kinds] >= 0).all():
-                candidates.append((x, sums))
-        return min(candidates, key=lambda candidate: candidate[1].value)
+            start = self._evaluate(np.where(is_free, self._start, 0.0))
+            reached = self._reach(start, is_free, prior)
+            if (reached.x[:n_kinds] >= 0).all():
+                candidates.append(reached)
+        return min(candidates, key=lambda sums: sums.value + prior.penalty(sums.x))
 
-    def _reach(self, x: Array, is_free: NDArray[np.bool_], prior: _Prior) -> tuple[Array, _Sums]:
-        """Return the multiples and intercepts that Newton's method reaches from x, and the loss.
+    def _reach(self, reached: _Sums, is_free: NDArray[np.bool_], prior: _Prior) -> _Sums:
+        """Return the loss where Newton's method, with the penalty, ends from where one was reached.
 
         It is damped where a step would raise the loss, and changes the numbers that are free.
         """
         # 1) the start
-        current = prior.added_to(self._evaluate(x), x)
+        current = prior.added_to(reached)
         curvature = np.diag(self._at_start.hessian.diagonal())
         damping = 0.0
         for _ in range(_MAX_STEPS):
@@ -191,18 +191,18 @@ class PriorMean:
             hessian = current.hessian + damping * curvature
             hessian *= np.outer(is_free, is_free)
             step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
-            candidate = x + np.where(is_free, step, 0.0)
-            trial = prior.added_to(self._evaluate(candidate), candidate)
+            candidate = self._evaluate(reached.x + np.where(is_free, step, 0.0))
+            trial = prior.added_to(candidate)
             # 3) taken if the loss falls, else a shorter one is tried
             if trial.value < (1 + _ROUNDING) * current.value:
-                x = candidate
+                reached = candidate
                 current = trial
                 damping *= _LESS_DAMPING
             elif damping < _MOST_DAMPING:
                 damping = max(damping / _LESS_DAMPING, _LEAST_DAMPING)
             else:  # the value is the least that rounding allows
                 break
-        return x, current
+        return reached
 
 
 def prior_mean(
