@@ -323,7 +323,11 @@ class TextClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         else:
             self.vectorizer_ = self._new_vectorizer()
             bags = self.vectorizer_._fit_bags(X, y, sample_weight=sample_weight)
-        self.classifier_ = classifier.partial_fit(bags, y, classes, sample_weight)
+        try:
+            learn = classifier.partial_fit
+        except AttributeError as error:  # whose cause says why, not of which estimator
+            raise AttributeError(str(error.__cause__)) from error
+        self.classifier_ = learn(bags, y, classes, sample_weight)
         return self
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:

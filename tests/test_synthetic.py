@@ -114,6 +114,11 @@ def test_parameters_out_of_range(parameters):
     refused(next(iter(parameters)), make_token_classification, **parameters)
 
 
+def test_documents_of_a_single_relevant_token_come_in_groups():
+    message = "n_samples must be a multiple of n_classes=2 with single_relevant, got 11"
+    refused(message, make_token_classification, 11, single_relevant=True)
+
+
 def test_messages_are_the_same_everywhere():
     requests = load_requests()
     digest = hashlib.sha256("\n".join(requests.data).encode()).hexdigest()

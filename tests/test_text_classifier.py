@@ -178,7 +178,7 @@ def test_batches():
     test = slice(1000, 2000)
     score = model.score(REQUESTS.data[test], REQUESTS.topic[test])
     assert score > first.score(REQUESTS.data[test], REQUESTS.topic[test])
-    message = "partial_fit"
+    message = "partial_fit is not available, because"
     refused(message, first.partial_fit, TEXTS, TOPICS, classes, error=AttributeError)
     balanced = TextClassifier(class_weight="balanced")
     refused(message, balanced.partial_fit, TEXTS, TOPICS, classes, error=AttributeError)

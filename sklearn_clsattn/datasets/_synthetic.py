@@ -139,6 +139,11 @@ def make_token_classification(
 
     # 3) the documents
     if single_relevant:
+        if n_samples % n_classes:
+            raise ValueError(
+                f"n_samples must be a multiple of n_classes={n_classes} with single_relevant, got "
+                f"{n_samples}."
+            )
         group_lengths = _draw_lengths(rng, document_length, n_samples // n_classes)
         tokens, lengths = _draw_groups(rng, y, group_lengths, n_relevant_per_class, p_irrelevant)
     else:
