@@ -22,7 +22,8 @@ from ..training.fitted_model import FitResult, FittedAttention, StoredEmbeddings
 from ..training.loss import AttentionLoss
 from ..training.objective import CLS_PENALTY
 from ..training.products import to_array
-from ._one_step_embeddings import default_step_size, draw_embeddings, take_one_step
+from ._one_step_embeddings import default_step_size
+from ._random_start import draw_embeddings, take_one_step
 from ._trainer import FitOptions, split_documents, train
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times

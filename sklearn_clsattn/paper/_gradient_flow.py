@@ -28,13 +28,8 @@ from ..training.fitted_model import (
 from ..training.products import to_array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import MaxMargin, max_margin_direction
-from ._one_step_embeddings import (
-    default_step_size,
-    draw_embeddings,
-    limit_embeddings,
-    shifts_per_step,
-    take_one_step,
-)
+from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
+from ._random_start import draw_embeddings, take_one_step
 from ._selective import SelectiveGradient, SelectiveObjective
 from ._trainer import FitOptions
 

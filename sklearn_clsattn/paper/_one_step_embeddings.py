@@ -1,4 +1,4 @@
-"""The paper's random embeddings, and one gradient step on them: exactly and in its limit."""
+"""The paper's one gradient step on random embeddings, exactly and in its limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
@@ -15,65 +14,12 @@ from .._bags import Bags
 from .._targets import Targets
 from .._types import Array
 from .._validation import checked_documents
-from ..training.loss import AttentionLoss
 from ..training.statistics import CorpusStatistics
 
-_ROWS_AT_ONCE = 1024
 # Largest spectral norm of the shifts that the default step makes, for more than two classes and in
 # finite dimensions: below the gap in which the flow selects one class's relevant tokens only.
 LARGEST_SPECTRAL_NORM = 2.0
 FINITE_SPECTRAL_NORM = 1.4
-
-
-def draw_embeddings(
-    n_tokens: int,
-    n_outputs: int,
-    embedding_dim: int,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d).
-
-    All are drawn in double precision and then converted, so that a seed stands for the same start
-    in single precision.
-    """
-    if embedding_dim < 1 + n_outputs:
-        raise ValueError(
-            f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
-            f"vector(s) must be independent), got {embedding_dim}."
-        )
-    generator = torch.Generator().manual_seed(seed)
-    scale = embedding_dim**-0.5
-    # 1) p
-    p = torch.randn(embedding_dim, generator=generator, dtype=torch.float64) * scale
-    # 2) v by Gram-Schmidt with positive diagonal, so that the directions are uniformly random
-    gaussian = torch.randn(embedding_dim, n_outputs, generator=generator, dtype=torch.float64)
-    q, r = torch.linalg.qr(gaussian)
-    v = (q * torch.sign(torch.diagonal(r))).T.contiguous()
-    # 3) E, which is large: only a block of rows is ever held in double precision besides it
-    E = torch.empty(n_tokens, embedding_dim, dtype=dtype)
-    for block in E.split(_ROWS_AT_ONCE):
-        drawn = torch.randn(block.shape, generator=generator, dtype=torch.float64)
-        block.copy_(drawn.mul_(scale))
-    return E.to(device), p.to(device, dtype), v.to(device, dtype)
-
-
-def take_one_step(
-    loss: AttentionLoss, E: torch.Tensor, p: torch.Tensor, v: torch.Tensor, step_size: float
-) -> None:
-    """Make one exact gradient step of the mean loss on E, in place as it is large.
-
-    With D, (n_tokens, 1 + n_outputs), the gradient by scores and values, the gradient by E is
-    D [p, v_1, ..].
-    """
-    directions = torch.cat([p[None], v])
-    cls_row = directions.new_zeros(1, len(directions))
-    matrix = torch.cat([E @ directions.T, cls_row])
-    _, gradient = loss(matrix)
-    factors = gradient[:-1].div_(loss.total_weight)
-    E.addmm_(factors.mul_(-step_size), directions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +150,7 @@ def _one_step(
 ) -> OneStepEmbeddings:
     """Return the embeddings after one step from a random start."""
     from ..training.loss import AttentionLoss  # needs PyTorch, which nothing else here does
-    from ._one_step_embeddings import draw_embeddings, take_one_step
+    from ._random_start import draw_embeddings, take_one_step
 
     n_tokens, n_outputs = shifts.shape
     E, p, v = draw_embeddings(n_tokens, n_outputs, embedding_dim, seed=seed)
