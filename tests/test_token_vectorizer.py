@@ -15,7 +15,13 @@ from hypothesis import HealthCheck, example, given, settings
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer, _alphabet, _ngrams, _tokens
+from sklearn_clsattn.text import (
+    WORDS_AND_PUNCTUATION,
+    TokenVectorizer,
+    _characters,
+    _ngrams,
+    _tokens,
+)
 from sklearn_clsattn.text import _character_ngrams as characters
 from sklearn_clsattn.text import _token_vectorizer as module
 
@@ -57,7 +63,7 @@ PARAMETERS = st.fixed_dictionaries(
 # Every array is cut into the smallest pieces, and every table is too small.
 TINY = {
     (_tokens, "BLOCK"): 7,
-    (_alphabet, "_MAX_READS"): 2,
+    (_characters, "_MAX_READS"): 2,
     (_ngrams, "_CHUNK"): 3,
     (_ngrams, "_MAX_TABLE"): 1,
     (characters, "_CHUNK"): 2,

@@ -13,7 +13,7 @@ from unicodedata import category
 
 import numpy as np
 
-from ..text._alphabet import ALONE
+from ..text._characters import ALONE
 from ..text._normalization import aligned, normalized
 from ..text._tokens import WORDS_AND_PUNCTUATION, tokenize
 

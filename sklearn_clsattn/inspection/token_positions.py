@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._types import Array
-from ..text._alphabet import whole_clusters
+from ..text._characters import whole_clusters
 from ..text._context_vectorizer import ContextVectorizer
 from .edited_text import EditableText, Span
 

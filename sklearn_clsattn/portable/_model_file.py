@@ -53,7 +53,7 @@ import regex
 from numpy.typing import NDArray
 
 from .._writing import label_text
-from ..text._alphabet import ALONE, LINK, MARK, STACKER
+from ..text._characters import ALONE, LINK, MARK, STACKER
 from ..text._context_vectorizer import GATE_POWER
 from ..text._gate_positions import MAX_SCORE
 from ..text._normalization import plain_forms

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._matrices import index_type
 from .._threads import map_in_threads
 from .._types import Integers
-from ._alphabet import Alphabet, distinct_runs, padded, ranges
+from ._characters import Alphabet, distinct_runs, padded, ranges
 from ._ngrams import RowsPart, stack_rows
 from ._tokens import Tokens, count_words, look_up
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .._matrices import index_type, sums_by_entry
 from .._threads import map_in_threads
 from .._types import Integers
-from ._alphabet import ranges
+from ._characters import ranges
 from ._tokens import Ids, Tokens, look_up
 
 # Occurrences that are processed together: few enough to stay in a processor's caches.

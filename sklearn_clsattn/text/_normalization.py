@@ -19,7 +19,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from ._alphabet import CLUSTER, whole_clusters
+from ._characters import CLUSTER, whole_clusters
 
 Form = Literal["NFKC", "NFC"] | None
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from .._matrices import index_type
 from .._threads import map_in_threads
 from .._types import Integers
-from ._alphabet import (
+from ._characters import (
     ALONE,
     CLUSTER,
     KEYCAP,

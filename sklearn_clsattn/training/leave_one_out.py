@@ -276,7 +276,7 @@ def log_odds_without_groups(
 
 
 def _added_by_entries(X: Any, added_by_rows: Array) -> Array:
-    """Return what a CSR matrix's entries add to totals, (1 + n_outputs, n_entries).
+    """Return the amounts that a CSR matrix's entries add to totals, (1 + n_outputs, n_entries).
 
     `added_by_rows`, (1 + n_outputs, n_rows), is what an entry of 1 adds.
     """

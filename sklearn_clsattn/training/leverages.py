@@ -10,9 +10,9 @@ changes its output by the gradient of its loss in it, times the leverage
 
     h_i = J_i H_{-i}^{-1} J_i^\top, \qquad H_{-i} = I + \sum_{j \ne i} w_j J_j^\top J_j.
 
-What is trained outnumbers the documents, so the inverse is that of their kernel
-:math:`K = J J^\top` (Woodbury). Of many documents, some stand for all: each is drawn with a chance
-in proportion to its curvature, and weighs what it was drawn for.
+Numbers that are trained mostly outnumber documents, so what is inverted has the size of the
+documents' kernel :math:`K = J J^\top` (Woodbury). Of many documents, some stand for all: each is
+drawn with a chance in proportion to its curvature, and weighs what it was drawn for.
 """
 
 import math

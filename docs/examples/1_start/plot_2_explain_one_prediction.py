@@ -18,7 +18,7 @@ from sklearn_clsattn.inspection import explain
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 model = TextClassifier().fit(texts[:1000], moods[:1000])
-message = "The sofa is lovely, but a cushion was missing and nobody helped me."
+message = "The sofa is lovely, but I am not happy with the colour."
 explanation = explain(model, [message])
 explanation
 
