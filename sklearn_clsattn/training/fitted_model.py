@@ -324,9 +324,8 @@ def count_selected(scores: Array, bags: Bags) -> Numbers:
     by_rank = np.argsort(-scores).astype(np.int32)
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(n_tokens)
-    negative = -scores[by_rank]
-    last_tie = np.searchsorted(negative, negative + SELECTION_TOLERANCE, side="right") - 1
-    may_tie = last_tie > np.arange(n_tokens)
+    descending = scores[by_rank]
+    may_tie = np.append(descending[1:] >= descending[:-1] - SELECTION_TOLERANCE, False)
     if bags.tokens is not None:  # the best of a unit's tokens stands for it
         tokens = bags.tokens
         ranks = reduced_rows(np.minimum, ranks[tokens.indices], tokens.indptr, np.int32(n_tokens))
@@ -348,10 +347,8 @@ def count_selected(scores: Array, bags: Bags) -> Numbers:
         return np.concatenate([clearly_selected, selected])
 
     # 2) the best tokens of documents, block by block
-    counts = np.zeros(n_tokens, dtype=np.intp)
-    for selected in in_threads(selected_in_block, row_blocks(bags.units)):
-        counts += np.bincount(selected, minlength=n_tokens)
-    return counts
+    selected = [by_rank[:0], *in_threads(selected_in_block, row_blocks(bags.units))]
+    return np.bincount(np.concatenate(selected), minlength=n_tokens)
 
 
 def in_the_layout_of(X: Any, data: NDArray[Any]) -> sp.csr_array:
