@@ -14,9 +14,9 @@ OLDEST = .venv-oldest
 FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context depends_on explained_pipelines explained_classifiers callbacks fit groups \
 	importance inputs label_issues saving text_classifier token_vectorizer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
-QUICK = $(addprefix tests/test_,$(addsuffix .py,fit forward golden importance imports lbfgs objective))
+QUICK = $(addprefix tests/test_,$(addsuffix .py,fit fitted_model golden importance imports lbfgs objective))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions context fit forward golden \
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions context fit fitted_model golden \
 	gradient_flow importance label_issues lbfgs max_margin objective one_step_embeddings \
 	paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.

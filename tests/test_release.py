@@ -1,4 +1,4 @@
-"""Release files agree: versions, addresses, requirements, and what the workflows run."""
+"""Release files agree: versions, addresses, requirements, what the workflows and make run."""
 
 import re
 import tomllib
@@ -37,3 +37,11 @@ def test_the_recipe_requires_what_the_project_requires():
 def test_actions_are_pinned(path):
     actions = re.findall(r"uses: (.*)", path.read_text("utf-8"))
     assert [of for of in actions if not re.fullmatch(r"\S+@[0-9a-f]{40}  # v[\d.]+", of)] == []
+
+
+def test_the_files_that_the_makefile_names_are_there():
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    lists = re.findall(r"addprefix tests/test_,\$\(addsuffix \.py,([^)]*)\)", makefile)
+    assert len(lists) == 3
+    names = {name for names in lists for name in names.split()}
+    assert [name for name in names if not (ROOT / f"tests/test_{name}.py").is_file()] == []
