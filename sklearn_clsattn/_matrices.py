@@ -191,17 +191,16 @@ def sums_by_class(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array
         return np.ascontiguousarray(sums_of_shares)
     # 2) of codes of few classes: a product with a column of weights for each class
     n_entries = max(_TOTALS_ENTRIES, n_classes * n_columns)
-    blocks = row_blocks(X, n_entries)
     if n_classes <= _FEW_CLASSES:
         one_hot = np.zeros((n_rows, n_classes))
         one_hot[np.arange(n_rows), by_class] = weights
         sums = np.zeros((n_columns, n_classes))
-        for rows, part in blocks:
+        for rows, part in row_blocks(X, 4 * n_entries):  # each has a new array of sums
             sums += part.T @ one_hot[rows]
         return np.ascontiguousarray(sums.T)
     # 3) of many classes, entry by entry: a product would cost n_classes additions for each
     totals = np.zeros(n_classes * n_columns)
-    for rows, part in blocks:
+    for rows, part in row_blocks(X, n_entries):
         lengths = np.diff(part.indptr)
         first_cells = by_class[rows].astype(np.intp) * n_columns
         cells = np.repeat(first_cells, lengths)

@@ -28,7 +28,7 @@ FLOORS = [
     },
     {"paper"},
     {"inspection", "comparison"},
-    {"saving", "_check_loaded", "dask", "datasets", "cli", "__main__"},
+    {"saving", "dask", "datasets", "cli", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

@@ -16,10 +16,9 @@ from sklearn.utils import check_scalar
 from .._types import Array, Numbers
 from .decision_sums import Likeness
 from .edited_text import EditableText, delete_spans
-from .explanation_page import explanation_html
 from .formatting import shortened
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
-from .pages import framed
+from .pages import explanation_html, framed
 from .predictor import TextModel
 from .shown_classes import class_pairs, difference, position
 from .terminal import render_text

@@ -336,7 +336,8 @@ def count_selected(scores: Array, bags: Bags) -> Numbers:
         documents = np.flatnonzero(np.diff(part.indptr))
         if not len(documents):
             return documents
-        best = np.minimum.reduceat(ranks[part.indices], part.indptr[documents])
+        entry_ranks = ranks.take(part.indices, mode="clip")  # checks no bounds
+        best = np.minimum.reduceat(entry_ranks, part.indptr[documents])
         has_tokens = best < n_tokens
         documents = documents[has_tokens]
         best = best[has_tokens]

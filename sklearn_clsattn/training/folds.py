@@ -39,10 +39,10 @@ def projections(bags: Bags, counted: NDArray[np.bool_] | None = None) -> Array:
     `counted`, (n_tokens,), are left out.
     """
     rng = np.random.default_rng(0)
-    directions = rng.uniform(1, 2, (bags.shape[1], 2))
+    directions = np.ascontiguousarray(rng.uniform(1, 2, (bags.shape[1], 2)).T)
     if counted is not None:
-        directions *= counted[:, None]
-    return np.stack([bags.dot(direction) for direction in directions.T])
+        directions *= counted
+    return np.stack([bags.dot(direction) for direction in directions])
 
 
 def group_duplicates(first: Array, second: Array) -> Numbers:
@@ -118,7 +118,7 @@ def _count_entries(units: Any, is_counted: NDArray[np.bool_]) -> Numbers:
     if not is_counted.any():
         return numbers
     for rows, part in row_blocks(units):
-        entries = np.flatnonzero(is_counted[part.indices])
+        entries = np.flatnonzero(is_counted.take(part.indices, mode="clip"))  # checks no bounds
         of_entries = np.searchsorted(part.indptr, entries, side="right") - 1
         numbers[rows] = np.bincount(of_entries, minlength=len(part.indptr) - 1)
     return numbers
