@@ -195,7 +195,8 @@ def sums_by_class(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array
         one_hot = np.zeros((n_rows, n_classes))
         one_hot[np.arange(n_rows), by_class] = weights
         sums = np.zeros((n_columns, n_classes))
-        for rows, part in row_blocks(X, 4 * n_entries):  # each has a new array of sums
+        # Larger blocks than below, as each one's product is a new array of all sums.
+        for rows, part in row_blocks(X, 4 * n_entries):
             sums += part.T @ one_hot[rows]
         return np.ascontiguousarray(sums.T)
     # 3) of many classes, entry by entry: a product would cost n_classes additions for each

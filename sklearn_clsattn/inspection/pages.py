@@ -1,4 +1,4 @@
-"""Pages from the templates in `templates/`, with all values escaped; that of an explanation."""
+"""Pages from the templates in `templates/`, with all values escaped, and the explanation's page."""
 
 from __future__ import annotations
 
