@@ -19,7 +19,7 @@ _FEW_VALUES = 8  # with more columns than this many times the values, only those
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
-_TOTALS_ENTRIES = 1_000_000  # or as many as there are totals, which are added up for each block
+_TOTALS_ENTRIES = 500_000  # or as many as there are totals, which are added up for each block
 _EMPTY = sp.csr_array((0, 0))
 
 
@@ -191,17 +191,17 @@ def sums_by_class(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array
         return np.ascontiguousarray(sums_of_shares)
     # 2) of codes of few classes: a product with a column of weights for each class
     n_entries = max(_TOTALS_ENTRIES, n_classes * n_columns)
+    blocks = row_blocks(X, n_entries)
     if n_classes <= _FEW_CLASSES:
         one_hot = np.zeros((n_rows, n_classes))
         one_hot[np.arange(n_rows), by_class] = weights
         sums = np.zeros((n_columns, n_classes))
-        # Larger blocks than below, as each one's product is a new array of all sums.
-        for rows, part in row_blocks(X, 4 * n_entries):
+        for rows, part in blocks:
             sums += part.T @ one_hot[rows]
         return np.ascontiguousarray(sums.T)
     # 3) of many classes, entry by entry: a product would cost n_classes additions for each
     totals = np.zeros(n_classes * n_columns)
-    for rows, part in row_blocks(X, n_entries):
+    for rows, part in blocks:
         lengths = np.diff(part.indptr)
         first_cells = by_class[rows].astype(np.intp) * n_columns
         cells = np.repeat(first_cells, lengths)
