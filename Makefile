@@ -129,7 +129,6 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run $(REVIEWS_HERE) $(if $(FAST),--fast)
 	$(BIN)/python -m benchmarks.bench_threads $(REVIEWS_HERE) $(if $(FAST),--rows 1000 --runs 1)
 	$(BIN)/python -m benchmarks.costs counting $(REVIEWS_HERE) $(if $(FAST),--rows 1000)
-	$(if $(wildcard $(EXPLORE)),$(BIN)/python -m benchmarks.teacher --explore $(EXPLORE) $(if $(FAST),--seeds 1 --labels 100))
 	$(BIN)/python -m benchmarks.setfit $(if $(wildcard $(REVIEWS)/teachers),--explore $(EXPLORE) --teachers $(REVIEWS)/teachers)
 
 defaults: $(STAMP)

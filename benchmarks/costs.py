@@ -1,7 +1,6 @@
 """Time and memory of what may be large or slow: ``python -m benchmarks.costs WHAT``.
 
 counting: raw text to counts, TokenVectorizer beside scikit-learn's CountVectorizer.
-long_texts: a model of short texts predicts one text of many words.
 explaining: explanations of one text beside its prediction, whatever the vocabulary.
 many_classes: fits on generated counts of 20,000 tokens, four documents of each class.
 memory: fits on generated counts, in bytes an entry and a trained number.
@@ -39,7 +38,7 @@ from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import TokenVectorizer
 
 from . import pages, problems
-from .models import OURS, text_classifier
+from .models import text_classifier
 from .processes import in_process, peak_beyond, timed
 
 Table = tuple[str, str, tuple[str, ...], Iterable[Any]]  # title, notes, header and rows
@@ -107,45 +106,6 @@ def _best(function: Callable[[], Any], runs: int) -> float:
 def _process(function: str, *given: Any) -> Any:
     """Return what a function of this module returns in a process of its own."""
     return in_process(f"benchmarks.costs.{function}", *given, one_thread=True)
-
-
-# Long texts
-
-
-KINDS = {"word": "the same word again and again", "zipf": "words of a Zipf distribution"}
-LENGTHS = 100_000, 1_000_000, 10_000_000
-N_WORDS = 50_000
-
-
-def long_texts(options: Any) -> Table:
-    """Predict texts of a number of words."""
-    rows = []
-    for kind, described in KINDS.items():
-        for length in [options.rows] if options.rows else LENGTHS:
-            found = _process("predict_long_text", kind, length)
-            microseconds = 1e6 * found["seconds"] / length
-            numbers = f"{found['seconds']:.2f}", f"{microseconds:.2f}", f"{found['gigabytes']:.2f}"
-            rows.append([described, f"{length:,}", *numbers])
-    notes = (
-        f"A `{OURS}` of short texts predicts one long text, on one thread. Time and memory grow "
-        "linearly with the text."
-    )
-    header = "one text of", "words", "processor seconds", "µs a word", "GB beyond the text"
-    return "Very long texts", notes, header, rows
-
-
-def predict_long_text(kind: str, length: int) -> dict[str, float]:
-    """Return processor seconds and memory of the prediction of a text."""
-    texts = [f"word w{i % 7} w{i % 11}" for i in range(200)]
-    model = text_classifier().fit(texts, np.arange(200) % 2)
-    model.predict_proba(texts[:2])  # imports
-    text = "word " * length
-    if kind == "zipf":
-        numbers = np.random.default_rng(0).zipf(1.3, length) % N_WORDS
-        text = " ".join([f"w{number}" for number in numbers.tolist()])
-    start = time.process_time()
-    memory = peak_beyond(lambda: model.predict_proba([text]))
-    return {"seconds": time.process_time() - start, "gigabytes": memory / 2**30}
 
 
 # Explaining
@@ -320,7 +280,6 @@ def waiting(options: Any) -> Table:
 WHAT: dict[str, Callable[[Any], Table]] = {
     "counting": counting,
     "explaining": explaining,
-    "long_texts": long_texts,
     "many_classes": many_classes,
     "memory": memory,
     "waiting": waiting,
@@ -331,7 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, and write the page."""
     parser = pages.parser("costs", __doc__, "reviews")
     parser.add_argument("what", choices=WHAT)
-    parser.add_argument("--rows", type=int, help="texts, words, classes or entries, for a trial")
+    parser.add_argument("--rows", type=int, help="texts, columns, classes or entries, for a trial")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     title, notes, header, rows = WHAT[options.what](options)

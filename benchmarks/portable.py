@@ -158,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
         "Python's; *other classes*: how many are predicted differently. Milliseconds in Node, "
         "medians; a text of 200 words is one that was not seen before. *Page opens*: in Chromium, "
         f"until the first prediction is shown, median of five. *Table*: {options.rows or N_ROWS:,} "
-        "messages of some 25 words, in Chromium."
+        "messages of some 25 words, in Chromium, whose own processes count as others."
     )
     command = "portable --reviews FOLDER --explore FOLDER"
     pages.publish(options.output, "Pages of models", command, notes, pages.table(header, rows))

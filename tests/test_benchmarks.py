@@ -29,7 +29,6 @@ from benchmarks import (
     rare,
     run,
     setfit,
-    teacher,
     trusted_words,
 )
 from benchmarks.problems import sources, splits
@@ -50,7 +49,6 @@ BENCHMARKS = {  # what is run, with which arguments, and the first cells of rows
     "explaining": (costs.main, ["explaining", "--rows", "4000"], list(costs.CLASSIFIERS)),
     "memory": (costs.main, ["memory", "--rows", "2000"], ["2000"]),
     "keywords": (keywords.main, ["--sets", "topic", "--words", "3"], ["topic | 3", "topic"]),
-    "teacher": (teacher.main, ["--labels", "60", "--seeds", "1"], ["two 60", "mean 60"]),
     "setfit": (setfit.main, [], ["topic 100", "**mean 100**", "100", "50"]),
     "edited": (edited_reviews.main, [], ["both | TextClassifier(), groups"]),
     "trusted": (trusted_words.main, ["--sets", "mood", "--labels", "20"], ["mood | 20"]),
@@ -91,8 +89,7 @@ def tiny(monkeypatch):
     for module in (accuracy_against, bench_threads, costs, peers):
         monkeypatch.setattr(module, "in_process", processes.call)
     two = {"two": sources(None, None)["two"]}
-    for module in (accuracy_against, teacher):
-        monkeypatch.setattr(module, "sources", lambda *folders: two)
+    monkeypatch.setattr(accuracy_against, "sources", lambda *folders: two)
     monkeypatch.setattr(run, "GENERATED", run.GENERATED[:1])
     few = few_told()
     monkeypatch.setattr(setfit, "recorded_splits", lambda *folders: [few])
