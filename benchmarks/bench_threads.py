@@ -64,7 +64,8 @@ def measured(name: str, set_name: str, source: list[Any]) -> dict[str, Any]:
     # 1) imports, before there are counts, so that the fit finds the same memory in any checkout
     some = np.flatnonzero(np.isin(y, np.unique(y)[:2]))[:_WARM_UP_ROWS]
     few: Any = texts[some]
-    few = CountVectorizer(**_PAIRS).fit_transform(few) if has_counts else few
+    if has_counts:
+        few = CountVectorizer(**_PAIRS).fit_transform(few)
     make(name).fit(few, y[some])
     # 2) the fit
     X: Any = texts
