@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ._matrices import (
@@ -207,11 +206,8 @@ class Bags:
 
     def matrix(self) -> Any:
         """Return the bags as one CSR matrix, whose rows are sorted by column."""
-        if self.tokens is None:
-            return self.units
-        product = sp.csr_array(self.units @ self.tokens)
-        product.sort_indices()
-        return product
+        matrix = self.block_matrix(self.units)
+        return matrix if matrix.has_sorted_indices else matrix.sorted_indices()
 
     def unit_blocks(self, n_entries: int = BLOCK_ENTRIES) -> list[tuple[slice, Any]]:
         """Return slices of documents and their units, whose tokens have some `n_entries` entries.
@@ -235,7 +231,7 @@ class Bags:
 
         Entries in several units cannot be damped one by one.
         """
-        matrix = self.matrix()
+        matrix = self.block_matrix(self.units)
         entries = log_damp(matrix.data, scale, dtype)
         units = csr_of(entries, matrix.indices, matrix.indptr, matrix.shape[1])
         return Bags(units, vectors=self.vectors, is_damped=True)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from ._threads import in_threads
 from ._types import Array, Numbers
 
 _BITS_PER_NAT = 1.0 / np.log(2.0)
@@ -29,7 +28,7 @@ def native(X: Any) -> Any:
 
 
 def as_csr(X: Any) -> Any:
-    """Return an ndarray or sparse matrix as CSR, each entry stored once, sorted and not 0.
+    """Return an ndarray or sparse matrix as CSR, each entry stored once and not 0, in any order.
 
     Numbers are in the machine's byte order; it copies only if necessary.
     """
@@ -39,18 +38,26 @@ def as_csr(X: Any) -> Any:
             X = X.astype(np.float32)
         X = sp.csr_array(X)
     X = X.tocsr()
-    if not X.has_canonical_format:
+    if not X.has_canonical_format and _may_have_duplicates(X):
         # Sums of duplicates could overflow small integers.
         X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
-        if not X.has_sorted_indices:
-            in_threads(lambda block: block[1].sort_indices(), row_blocks(X))
-            X.has_sorted_indices = True
         X.sum_duplicates()
     has_zeros = not X.data.min(initial=1) > 0
     if has_zeros or len(X.data) > X.nnz:  # arrays may be longer than what is in use
         X = X.copy()
         X.eliminate_zeros()
     return X
+
+
+def _may_have_duplicates(X: Any) -> bool:
+    """Return whether an entry of a CSR matrix may be stored several times."""
+    n_entries = int(X.indptr[-1])
+    if n_entries < X.shape[1]:  # a sort takes less time than a pass over all columns
+        return True
+    # Sorted by column, which takes less time than a sort of each row, duplicates are neighbours.
+    ones = np.ones(n_entries, dtype=np.int8)
+    pattern = csr_of(ones, X.indices[:n_entries], X.indptr, X.shape[1])
+    return not pattern.tocsc().has_canonical_format
 
 
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:

@@ -271,4 +271,4 @@ def checked_documents(X: Any, y: ArrayLike) -> tuple[sparse.csr_array, Targets]:
 def checked_counts(X: Any) -> sparse.csr_array:
     """Return a non-negative matrix as a canonical CSR array without stored zeros."""
     X = check_array(X, accept_sparse=True, ensure_non_negative=True, input_name="X")
-    return sparse.csr_array(as_csr(X))
+    return sparse.csr_array(as_csr(X)).sorted_indices()

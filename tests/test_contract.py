@@ -188,6 +188,17 @@ def test_contributions_add_up_and_attention_is_shared_out(name, n_classes):
 # What X may be
 
 
+def unsorted(X):
+    """Return X with the entries of each row stored in the opposite order."""
+    Z = X.copy()
+    for row in range(X.shape[0]):
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        Z.data[entries] = X.data[entries][::-1]
+        Z.indices[entries] = X.indices[entries][::-1]
+    Z.has_sorted_indices = False
+    return Z
+
+
 def odd_layouts(X):
     """Yield what has the entries of X, kept in other ways."""
     wide = X.copy()
@@ -200,7 +211,7 @@ def odd_layouts(X):
     assert zeros.nnz > X.nnz
     order = np.lexsort((-np.tile(X.tocoo().col, 2), np.tile(X.tocoo().row, 2)))
     halves = np.tile(X.data / 2, 2)[order], np.tile(X.indices, 2)[order], 2 * X.indptr
-    yield from (wide, roomy, zeros, sp.csr_matrix(halves, shape=X.shape))
+    yield from (wide, roomy, zeros, sp.csr_matrix(halves, shape=X.shape), unsorted(X))
     # Strided views as index arrays, which PyTorch would read as contiguous.
     for name, step in itertools.product(("data", "indices", "indptr"), (2, -1)):
         array = getattr(X, name)
@@ -221,6 +232,21 @@ def test_every_format_gives_the_same_fit(name):
     for Z in [*forms, X.toarray(), np.asfortranarray(X.toarray()), X.toarray().tolist()]:
         assert_same_answers(new(name).fit(Z, y), expected, X, rtol=1e-9, atol=1e-12)
         assert_same_answers(expected, expected, X, Z, rtol=1e-9, atol=1e-12)
+
+
+@PER_CLASSIFIER
+@pytest.mark.parametrize("n_more_columns", [0, 10_000])
+def test_answers_are_sorted_by_column_whatever_X_is(name, n_more_columns):
+    X, y = data(3)
+    X.resize(X.shape[0], X.shape[1] + n_more_columns)
+    Z = unsorted(X)
+    model = new(name).fit(Z, y)
+    terms = [] if model.mlp else contributions_of(model, Z)
+    for answer in (model.attention(Z), model.select_tokens(Z), *terms):
+        assert answer.has_canonical_format
+        before = sparse_bytes(Z)
+        answer.data[:] = 1  # theirs alone
+        assert sparse_bytes(Z) == before
 
 
 @pytest.mark.parametrize("name", ["joint", "adam"])
@@ -249,12 +275,7 @@ def test_every_number_type(name, made_of):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_input_is_never_altered_and_may_be_read_only(name, dtype, tmp_path):
     X, y = data(3)
-    X = X.astype(dtype)
-    for row in range(X.shape[0]):  # unsorted indices must stay as they are, too
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        X.data[entries] = X.data[entries][::-1].copy()
-        X.indices[entries] = X.indices[entries][::-1].copy()
-    X.has_sorted_indices = False
+    X = unsorted(X.astype(dtype))
     joblib.dump((X, X.toarray(), y, np.ones(len(y))), tmp_path / "data.joblib")
     mapped, dense, labels, weights = joblib.load(tmp_path / "data.joblib", mmap_mode="r")
     assert not mapped.data.flags.writeable

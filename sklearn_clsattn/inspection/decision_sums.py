@@ -245,7 +245,7 @@ class AttentionSum(AfterSteps):
         embeddings = self._embeddings
         without_vectors = None if embeddings is None else embeddings.own
         if bags.tokens is None or bags.names is None:
-            return _Units(bags.units, fitted, names, None, without_vectors)
+            return _Units(bags.matrix(), fitted, names, None, without_vectors)
         # 1) The model of words, each of which stands for its columns.
         words = fitted.of_units(bags.tokens)
         if without_vectors is not None:

@@ -433,6 +433,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             import torch  # noqa: F401 - the pool gives it one thread only if it is loaded
         with thread_pool():
             placed, counts, spelled_words = self._learn_features(texts, tokens, weights)
+            del tokens  # frees their places in the texts, which nothing needs any more
             # Another thread numbers the units of the texts while gates are learned.
             numbered = in_background(lambda: self._unit_numbers(placed.tokens.words, spelled_words))
             self._learn_gates(placed, counts, targets, weights, groups)

@@ -90,6 +90,7 @@ def gather_evidence(
     is_used = _within_limit(documents.copies, groups, lengths, weights, limit / n_outputs)
     rows = np.flatnonzero(is_used)
     bag = bag[rows]
+    del documents  # frees the entries of the others
     is_used_entry = np.repeat(is_used, lengths)
     occurrences_of_entries = counts.data[is_used_entry]
     targets = targets[rows]
