@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 
+from ._threads import in_threads
 from ._types import Array, Numbers
 
 _BITS_PER_NAT = 1.0 / np.log(2.0)
 _FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 _FEW_VALUES = 8  # with more columns than this many times the values, only those in use are numbered
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
+_PATTERN_ENTRIES = 1_000_000
 _FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
 _TOTALS_ENTRIES = 500_000  # or as many as there are totals, which are added up for each block
@@ -51,13 +53,19 @@ def as_csr(X: Any) -> Any:
 
 def _may_have_duplicates(X: Any) -> bool:
     """Return whether an entry of a CSR matrix may be stored several times."""
-    n_entries = int(X.indptr[-1])
-    if n_entries < X.shape[1]:  # a sort takes less time than a pass over all columns
+    n_columns = X.shape[1]
+    if X.indptr[-1] < n_columns:  # a sort takes less time than a pass over all columns
         return True
-    # Sorted by column, which takes less time than a sort of each row, duplicates are neighbours.
-    ones = np.ones(n_entries, dtype=np.int8)
-    pattern = csr_of(ones, X.indices[:n_entries], X.indptr, X.shape[1])
-    return not pattern.tocsc().has_canonical_format
+
+    def has_duplicates(block: tuple[slice, Any]) -> bool:
+        # Sorted by column, which takes less time than a sort of each row, they are neighbours.
+        _, part = block
+        ones = np.ones(len(part.indices), dtype=np.int8)
+        pattern = csr_of(ones, part.indices, part.indptr, n_columns)
+        return not pattern.tocsc().has_canonical_format
+
+    n_entries = max(_PATTERN_ENTRIES, n_columns)  # not much less than the columns of a block
+    return any(in_threads(has_duplicates, row_blocks(X, n_entries)))
 
 
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
@@ -219,6 +227,15 @@ def sums_by_class(X: Any, by_class: NDArray[Any], n_classes: int, weights: Array
     return totals.reshape(n_classes, n_columns)
 
 
+def document_frequencies(X: Any) -> Numbers:
+    """Return the number of rows of a CSR matrix with an entry in each column, (n_columns,)."""
+    n_columns = X.shape[1]
+    frequencies = np.zeros(n_columns, dtype=np.intp)
+    for _, part in row_blocks(X, max(BLOCK_ENTRIES, n_columns)):
+        frequencies += np.bincount(part.indices, minlength=n_columns)
+    return frequencies
+
+
 def drop_empty_columns(X: Any, others: Numbers | None = None) -> tuple[Any, Numbers]:
     """Return a CSR matrix without its empty columns, and the columns kept, at least one.
 
@@ -227,9 +244,11 @@ def drop_empty_columns(X: Any, others: Numbers | None = None) -> tuple[Any, Numb
     columns = _used_columns(X)
     if others is not None:
         columns = np.union1d(columns, others)
-    new_numbers = np.empty(X.shape[1], dtype=X.indices.dtype)
-    new_numbers[columns] = np.arange(len(columns))
-    indices = new_numbers[X.indices]
+    indices = X.indices
+    if len(columns) < X.shape[1]:
+        new_numbers = np.empty(X.shape[1], dtype=indices.dtype)
+        new_numbers[columns] = np.arange(len(columns))
+        indices = new_numbers[indices]
     kept = csr_of(X.data, indices, X.indptr, len(columns))
     return kept, columns
 
@@ -240,5 +259,4 @@ def _used_columns(X: Any) -> Numbers:
         return np.arange(min(1, X.shape[1]))
     if _FEW_ENTRIES * X.nnz < X.shape[1]:  # a sort takes less time than a pass over all columns
         return np.unique(X.indices).astype(np.intp)
-    n_entries = np.bincount(X.indices)
-    return np.flatnonzero(n_entries)
+    return np.flatnonzero(document_frequencies(X))

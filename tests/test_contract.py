@@ -38,6 +38,7 @@ from sklearn_clsattn import (
     TokenImportanceTransformer,
     paper,
 )
+from sklearn_clsattn._matrices import as_csr
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, WordVectors
 
@@ -304,6 +305,27 @@ def test_tokens_never_seen_and_documents_without_tokens(name, n_classes):
         assert_allclose(np.ravel(model.decision_function(empty)), model.intercept_, rtol=1e-12)
     alone = np.concatenate([model.predict_proba(X[[i]]) for i in range(20)])
     assert_allclose(alone, model.predict_proba(X)[:20], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_columns", [1, 5, 400])
+@pytest.mark.parametrize("n_duplicates", [0, 1, 30])
+def test_an_entry_is_stored_once(n_columns, n_duplicates, monkeypatch):
+    monkeypatch.setattr("sklearn_clsattn._matrices._PATTERN_ENTRIES", 4)  # several blocks
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows, columns = np.nonzero(rng.random((12, n_columns)) < 0.6)
+        again = rng.integers(0, len(rows), n_duplicates)
+        order = rng.permutation(len(rows) + n_duplicates)
+        places = [np.append(array, array[again])[order] for array in (rows, columns)]
+        by_row = np.argsort(places[0], kind="stable")
+        indptr = np.searchsorted(places[0][by_row], np.arange(13))
+        ones = np.ones(len(order), dtype=np.uint8)
+        X = sp.csr_array((ones, places[1][by_row], indptr), shape=(12, n_columns))
+        before = sparse_bytes(X)
+        once = as_csr(X)
+        assert once.nnz == len(rows)
+        assert_array_equal(once.toarray(), X.toarray())
+        assert sparse_bytes(X) == before
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from .._bags import Bags
-from .._matrices import BLOCK_ENTRIES, row_blocks
+from .._matrices import document_frequencies, row_blocks
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 
@@ -81,7 +81,7 @@ def near_copies(bags: Bags, projected: Array, copies: Numbers, weights: Array) -
     present = np.flatnonzero(weights)
     _, first = np.unique(copies[present], return_index=True)
     left_out = np.delete(np.arange(len(copies)), present[first])
-    n_different = _document_frequencies(units) - _document_frequencies(units[left_out])
+    n_different = document_frequencies(units) - document_frequencies(units[left_out])
     is_shared = n_different > 1
     # 2) the documents of which these units are enough, and most
     n_others = _count_entries(units, ~is_shared)
@@ -101,15 +101,6 @@ def near_copies(bags: Bags, projected: Array, copies: Numbers, weights: Array) -
     # 5) copies, of which some may differ by rounding, have the number of the first
     _, first, of_copies = np.unique(copies, return_index=True, return_inverse=True)
     return numbers[first][of_copies]
-
-
-def _document_frequencies(units: Any) -> Numbers:
-    """Return the number of documents with each unit, (n_units,)."""
-    n_units = units.shape[1]
-    frequencies = np.zeros(n_units, dtype=np.intp)
-    for _, part in row_blocks(units, max(BLOCK_ENTRIES, n_units)):
-        frequencies += np.bincount(part.indices, minlength=n_units)
-    return frequencies
 
 
 def _count_entries(units: Any, is_counted: NDArray[np.bool_]) -> Numbers:
