@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ._matrices import (
     BLOCK_ENTRIES,
     csr_of,
+    document_frequencies,
     drop_empty_columns,
     log_damp,
     row_blocks,
@@ -216,7 +217,7 @@ class Bags:
         """
         if self.tokens is not None:
             # Each entry becomes as many as its unit has.
-            n_occurrences = np.bincount(self.units.indices, minlength=self.units.shape[1])
+            n_occurrences = document_frequencies(self.units)
             unit_sizes = np.diff(self.tokens.indptr)
             n_products = int(n_occurrences @ unit_sizes)
             n_entries = int(n_entries * self.units.nnz / max(n_products, 1))

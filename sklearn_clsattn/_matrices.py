@@ -17,7 +17,7 @@ _BITS_PER_NAT = 1.0 / np.log(2.0)
 _FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 _FEW_VALUES = 8  # with more columns than this many times the values, only those in use are numbered
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
-_PATTERN_ENTRIES = 1_000_000
+_PATTERN_ENTRIES = 1_000_000  # of a block that is sorted by column, or as many as columns
 _FEW_ENTRIES = 8  # with more columns than this many times the entries, entries are sorted
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
 _TOTALS_ENTRIES = 500_000  # or as many as there are totals, which are added up for each block
@@ -58,13 +58,13 @@ def _may_have_duplicates(X: Any) -> bool:
         return True
 
     def has_duplicates(block: tuple[slice, Any]) -> bool:
-        # Sorted by column, which takes less time than a sort of each row, they are neighbours.
+        # Duplicates are neighbours by column, a conversion that is faster than a sort of rows.
         _, part = block
         ones = np.ones(len(part.indices), dtype=np.int8)
         pattern = csr_of(ones, part.indices, part.indptr, n_columns)
         return not pattern.tocsc().has_canonical_format
 
-    n_entries = max(_PATTERN_ENTRIES, n_columns)  # not much less than the columns of a block
+    n_entries = max(_PATTERN_ENTRIES, n_columns)
     return any(in_threads(has_duplicates, row_blocks(X, n_entries)))
 
 

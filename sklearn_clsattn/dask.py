@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._bags import Bags
 from ._classifier import ClsAttentionClassifier, checked_vectors
 from ._estimators import all_or_nothing, fit_task
+from ._matrices import document_frequencies
 from ._targets import Targets
 from ._threads import thread_pool
 from ._types import Array, Numbers
@@ -200,7 +201,7 @@ class DaskDocuments:
 
     def without_unseen_tokens(self) -> tuple[DaskDocuments, Numbers]:
         """Return documents with only their own tokens, and these tokens."""
-        is_used = self.parts.sum(_used_tokens) > 0
+        is_used = self.parts.sum(_token_frequencies) > 0
         is_used[:1] |= not is_used.any()  # at least one
         tokens = np.flatnonzero(is_used)
         parts = self.parts.map(_of_tokens, tokens)
@@ -266,9 +267,9 @@ def _units(documents: Documents, rows: Numbers) -> Any:
     return documents.bags.units[rows]
 
 
-def _used_tokens(documents: Documents) -> Numbers:
+def _token_frequencies(documents: Documents) -> Numbers:
     """Return the number of documents that have each token, (n_tokens,)."""
-    return np.bincount(documents.bags.units.indices, minlength=documents.shape[1])
+    return document_frequencies(documents.bags.units)
 
 
 def _of_tokens(documents: Documents, tokens: Numbers) -> Documents:
