@@ -270,30 +270,3 @@ class Bags:
         n_different = sum(map(np.sum, lengths))
         share = n_different / total_bound if total_bound else 1.0
         return bounds * share
-
-    def split_single_tokens(self) -> tuple[Numbers, NDArray[Any], Bags]:
-        """Return a token of each unit that no other has, its weight, and the bags without these.
-
-        Tokens and weights are (n_units,), both 0 for a unit without such a token.
-        """
-        tokens = self.tokens
-        n_units, n_tokens = tokens.shape
-        n_units_of_tokens = np.bincount(tokens.indices, minlength=n_tokens)
-        is_single = n_units_of_tokens[tokens.indices] == 1
-        # 1) the first such entry of each unit
-        singles = np.flatnonzero(is_single)
-        units = np.repeat(np.arange(n_units), np.diff(tokens.indptr))[singles]
-        is_first = np.diff(units, prepend=-1) > 0
-        units = units[is_first]
-        entries = singles[is_first]
-        columns = np.zeros(n_units, dtype=tokens.indices.dtype)
-        columns[units] = tokens.indices[entries]
-        weights = np.zeros(n_units, dtype=tokens.dtype)
-        weights[units] = tokens.data[entries]
-        # 2) all other entries
-        is_other = np.ones(tokens.nnz, dtype=bool)
-        is_other[entries] = False
-        n_others_before = np.append(0, np.cumsum(is_other))
-        indptr = n_others_before[tokens.indptr].astype(tokens.indptr.dtype)
-        others = csr_of(tokens.data[is_other], tokens.indices[is_other], indptr, n_tokens)
-        return columns, weights, replace(self, tokens=others)

@@ -31,8 +31,11 @@ from .training.fitted_model import (
 )
 
 if TYPE_CHECKING:
+    import torch
+
     from .training.documents import Documents
     from .training.fitted_model import FitResult
+    from .training.statistics import CorpusStatistics
 
 _LARGEST_SINGLE = 2**24  # up to here, single precision is exact for integers
 PSEUDO_DOCUMENTS = 1.0  # of each class, for its share
@@ -452,14 +455,6 @@ def check_finite(result: FitResult) -> None:
                 "Training leaves the range of floating-point numbers: choose less extreme entries "
                 "of X, weights or parameters."
             )
-
-
-if TYPE_CHECKING:
-    import torch
-
-    from .training.documents import Documents
-    from .training.fitted_model import FitResult
-    from .training.statistics import CorpusStatistics
 
 
 def class_probabilities(classifier: BaseAttentionClassifier, outputs: Array) -> Array:

@@ -14,7 +14,6 @@ from ._threads import in_threads
 from ._types import Array, Numbers
 
 _BITS_PER_NAT = 1.0 / np.log(2.0)
-_FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 _FEW_VALUES = 8  # with more columns than this many times the values, only those in use are numbered
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _PATTERN_ENTRIES = 1_000_000  # of a block that is sorted by column, or as many as columns
@@ -172,13 +171,8 @@ def log_damp(
     Entries of 0 and of `scale` stay as they are. Few different integers are looked up in a table.
     """
     out = np.empty(entries.shape, dtype)
-    # 1) integers, first those that are all 1
+    # 1) integers
     if entries.dtype.kind in "iu":
-        are_ones = (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all()
-        if len(entries) and are_ones:
-            of_zero_and_one = log_damp(np.arange(2.0), scale)
-            out.fill(of_zero_and_one[1])
-            return out
         largest = int(entries.max(initial=0))
         if largest < entries.size:
             integers = np.arange(largest + 1.0)

@@ -22,16 +22,12 @@ from sklearn.utils.validation import (
 )
 
 from ._estimators import CallbackSupportMixin, SavedMixin, all_or_nothing, fit_task
-from ._importance import (
-    log_odds,
-    overall_importance,
-    posterior_difference,
-    signed_frequency,
-)
 from ._matrices import as_configured, native, safe_divide
 from ._sklearn import Interval, RealNotInt, StrOptions
+from ._types import Array
 from ._validation import checked_weights, targets_of_batch, targets_of_labels, validated_bags
 from .training.fitted_model import in_the_layout_of
+from .training.statistics import overall_importance, signed_frequency
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -368,3 +364,38 @@ def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
     data = factors[X.indices]
     data *= X.data
     return in_the_layout_of(X, data)
+
+
+def posterior_difference(totals: Array) -> Array:
+    r"""Return the difference of the classes' posterior probabilities, given the token.
+
+    For K > 2 classes it is the posterior of class k minus the mean posterior of the others,
+    :math:`(K P(k|s) - 1) / (K - 1)`. The totals are those of counts, (n_classes, n_tokens).
+    """
+    n_classes = len(totals)
+    seen = totals.sum(axis=0)
+    if n_classes == 2:
+        return safe_divide(totals[1] - totals[0], seen)
+    difference = n_classes * totals  # changed in place: it may be large
+    difference -= seen
+    return safe_divide(difference, (n_classes - 1) * seen)
+
+
+def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
+    """Return the log-count ratio of each token between the classes, as in NB-SVM.
+
+    For K > 2, the smoothed totals of each class are compared with the sum of the others. The totals
+    are those of counts, (n_classes, n_tokens). The training of classifiers smooths otherwise
+    (:class:`~.training.statistics.TokenTotals`).
+    """
+    # 1) the totals of each class, and of all others
+    smoothed = totals + smoothing
+    rest = smoothed.sum(axis=0) - smoothed
+    # By rounding, the difference may be smaller than the smoothing.
+    np.maximum(rest, (len(totals) - 1) * smoothing, out=rest)
+    # 2) their log-odds, relative to those of their sums
+    prior_odds = np.log(smoothed.sum(axis=1)) - np.log(rest.sum(axis=1))
+    smoothed /= rest
+    ratios = np.log(smoothed, out=smoothed)
+    ratios -= prior_odds[:, None]
+    return ratios[1] if len(totals) == 2 else ratios

@@ -20,7 +20,7 @@ PACKAGE = "sklearn_clsattn"
 
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
-    {"_types", "_sklearn", "_matrices", "_bags", "_targets", "_importance", "_writing", "_threads"},
+    {"_types", "_sklearn", "_matrices", "_bags", "_targets", "_writing", "_threads"},
     {"_estimators", "_validation", "training"},
     {
         *("_base", "_classifier", "_transformer", "text", "_text_classifier", "portable"),

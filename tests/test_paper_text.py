@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
 from sklearn_clsattn.paper._network import AttentionNetwork
-from sklearn_clsattn.paper._random_start import draw_embeddings
+from sklearn_clsattn.paper._trainer import draw_embeddings
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
 DIMENSION, RATE, STEPS = 12, 0.02, 10

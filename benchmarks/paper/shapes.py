@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
-from sklearn_clsattn._importance import posterior_difference
 from sklearn_clsattn._matrices import sums_by_class
+from sklearn_clsattn._transformer import posterior_difference
 
 N_BINS = 20
 MIN_COUNT = 10

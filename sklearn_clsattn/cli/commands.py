@@ -16,7 +16,7 @@ from .._writing import visible, written_whole
 from ..comparison import compare, probability_text
 from ..datasets import load_requests
 from ..inspection import explain, report
-from ..inspection.important_tokens import important_tokens, token_importance
+from ..inspection.displays import important_tokens, token_importance
 from ..saving import load_model, save_model
 
 _N_TOKENS = 8  # of each class

@@ -36,8 +36,8 @@ from ..comparison import (
 from ._explain import explain
 from ._label_issues import label_issues
 from .decision_sums import sum_of
+from .displays import important_tokens, token_importance
 from .formatting import label_text, percent
-from .important_tokens import important_tokens, token_importance
 from .inner_classifiers import members_of
 from .pages import framed, render
 
@@ -115,11 +115,11 @@ def report(
     Examples
     --------
     >>> from sklearn_clsattn import TextClassifier
-    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.datasets import load_requests
     >>> from sklearn_clsattn.inspection import report
-    >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
+    >>> texts, y = load_requests(return_X_y=True)
     >>> model = TextClassifier().fit(texts[:200], y[:200])
-    >>> page = report(model, texts[200:], y[200:], X_train=texts[:200], y_train=y[:200])
+    >>> page = report(model, texts[200:300], y[200:300], X_train=texts[:200], y_train=y[:200])
     >>> page.startswith("<!doctype html>")
     True
     """

@@ -1,4 +1,4 @@
-"""Plots of fitted models, in the colours that all plots of explanations share.
+"""Important tokens of a model, by how far they move decisions, and plots: these, and a decision.
 
 Blue supports a class, orange opposes it; colour-blind readers and grey print can tell them apart.
 Everything else uses the colours of the user's matplotlib style, so dark backgrounds work as well.
@@ -11,14 +11,74 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from .formatting import class_name, token_text
-from .important_tokens import important_tokens, token_importance
+from .decision_sums import know_the_same_classes, member_sum
+from .formatting import MINUS, class_name, percent, signed, token_text
+from .inner_classifiers import Member, has_several_labels, members_of
 from .shown_classes import position
+from .view import View
 
 FOR = "#0072B2"
 AGAINST = "#D55E00"
 NEUTRAL = "#8C8C8C"
+_RAREST = 1000  # documents, of which a token must be in one
+# Of the waterfall.
+_INCHES = 5.2  # the width of a new figure, without names
+_PER_CHARACTER = 0.075  # inches of a name
+_MARGIN = 0.16  # of the width of all bars, on either side, for numbers
+_ROOM = 1.0  # bars' heights, above and below, for the names of decision and intercept
+
+
+def token_importance(estimator: Any, documents: Any) -> pd.DataFrame:
+    """Return the importance of each token of documents for each class, (n_tokens, n_classes).
+
+    It is the token's value for the class, less its mean over the classes (unless documents may have
+    several labels), times the standard deviation over the documents of its attention, or of its
+    weight in a linear classifier. Words and their character n-grams are one token. Tokens in fewer
+    than one of 1,000 documents are left out.
+    """
+    members = members_of(estimator).members
+    frames = []
+    for member in members:
+        frames.append(member.share * _importance_for_member(member, documents))
+    importance = frames[0]
+    if len(frames) > 1:
+        if not know_the_same_classes(members):
+            raise TypeError("the classifiers inside know different classes: there is no average")
+        importance = pd.concat(frames).groupby(level=0, sort=False).sum()
+    return importance.set_axis(list(estimator.classes_), axis=1)
+
+
+def _importance_for_member(member: Member, documents: Any) -> pd.DataFrame:
+    """Return the importance for a classifier inside an estimator, (n_tokens, n_classes)."""
+    decision_sum = member_sum(member)
+    classifier = member.classifier
+    if decision_sum is None:
+        raise TypeError(
+            f"the decisions of {type(classifier).__name__} are not a sum over tokens, which have "
+            "no values"
+        )
+    loadings, values, tokens = decision_sum.by_token(decision_sum.read(documents))
+    # 1) the tokens' values for each class
+    if values.shape[1] < len(classifier.classes_):  # of the second of two classes
+        values = np.hstack([-values, values])
+    elif not has_several_labels(classifier):
+        values = values - values.mean(axis=1, keepdims=True)
+    # 2) the variation of their loadings
+    _, variances = mean_variance_axis(loadings, axis=0)
+    importance = values * np.sqrt(variances)[:, None]
+    # 3) without the rarest, whose importance is that in a document or two
+    n_documents = np.bincount(loadings.indices, minlength=len(tokens))
+    is_shown = _RAREST * n_documents >= loadings.shape[0]
+    # As objects: pandas' own type of texts has no lone surrogates.
+    return pd.DataFrame(importance[is_shown], index=pd.Index(tokens[is_shown], dtype=object))
+
+
+def important_tokens(importance: pd.DataFrame, label: Any, k: int) -> pd.Series[float]:
+    """Return the `k` tokens of the largest positive importance for a class, with it."""
+    of_class = importance[label].sort_values(ascending=False, kind="stable").head(k)
+    return of_class[of_class > 0]
 
 
 class TokenImportanceDisplay:
@@ -178,3 +238,96 @@ def few_ticks(axis: Any, at_most: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10]))
+
+
+def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
+    """Draw a document's contributions as bars, the strongest on top; return the axes."""
+    import matplotlib.pyplot as plt
+
+    # 1) The bars' names and lengths, and where they start, from the intercept upwards.
+    names, lengths = _bars(view, max_display)
+    widths = np.array(lengths)
+    stops = view.start + np.cumsum(widths[::-1])[::-1]
+    starts = stops - widths
+    # 2) The bars, joined by lines, with their numbers.
+    if ax is None:
+        width = _INCHES + _PER_CHARACTER * max(map(len, names), default=0)
+        height = 1.5 + 0.27 * max(len(names), 3)
+        ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    slots = np.arange(len(names))
+    colors = np.where(widths > 0, FOR, AGAINST).tolist()
+    bars = ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
+    joints = np.append(stops, view.start)
+    below = np.append(slots, len(names))
+    ax.vlines(joints, below - 1, below, color=NEUTRAL, linewidth=0.7, zorder=1)
+    ax.bar_label(bars, [signed(length, MINUS) for length in lengths], padding=3, fontsize=8)
+    # 3) Where the bars start and end, and where two classes are level.
+    ends = [view.start, view.end, *starts, *stops]
+    if view.is_binary:
+        ends.append(0.0)
+        ax.axvline(0.0, color=NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
+    margin = _MARGIN * ((max(ends) - min(ends)) or 1.0)
+    ax.set_xlim(min(ends) - margin, max(ends) + margin)
+    ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
+    _write_end(ax, view.end, -1.05, f"decision {signed(view.end, MINUS)}")
+    _write_end(ax, view.start, len(names) + 0.05, f"intercept {signed(view.start, MINUS)}")
+    # 4) The names.
+    ax.set_yticks(slots, names, parse_math=False, fontsize=9)
+    ax.tick_params(axis="y", length=0)
+    few_ticks(ax.xaxis, 6)
+    title = f"Document {view.number}: predicted {shown(view.predicted_name, 20)}"
+    if view.probability is not None:
+        title += f" ({percent(view.probability)})"
+    set_labels(ax, title, _axis_label(view))
+    return ax
+
+
+def _bars(view: View, max_display: int) -> tuple[list[str], list[float]]:
+    """Return the names and contributions of the strongest tokens, and of all others together."""
+    strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
+    n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
+    names = []
+    lengths = []
+    for token in strongest[:n_named]:
+        names.append(shown(token.name))
+        lengths.append(token.contribution)
+    others = strongest[n_named:]
+    if others:
+        ending = "" if len(others) == 1 else "s"
+        names.append(f"{len(others):,} other token{ending}")
+        lengths.append(sum(token.contribution for token in others))
+    return names, lengths
+
+
+def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
+    """Write words at a value, inside of the axes."""
+    # 1) On which side of the value there is space.
+    low, high = ax.get_xlim()
+    share = (value - low) / (high - low)
+    alignment = "center"
+    offset = 0
+    if share < 0.25:
+        alignment = "left"
+        offset = 3
+    elif share > 0.75:
+        alignment = "right"
+        offset = -3
+    # 2) The words.
+    ax.annotate(
+        words,
+        (value, slot),
+        xytext=(offset, 0),
+        textcoords="offset points",
+        ha=alignment,
+        va="center",
+        fontsize=9,
+        parse_math=False,
+    )
+
+
+def _axis_label(view: View) -> str:
+    """Return the name of a view's decision, for its axis."""
+    if view.other is not None:
+        measure = "log-odds" if view.has_attention else "decision"
+        return f"{measure} of {shown(view.target, 20)} against {shown(view.other, 20)}"
+    return f"decision for {shown(view.target, 32)}"

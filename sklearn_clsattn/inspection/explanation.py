@@ -15,6 +15,7 @@ from sklearn.utils import check_scalar
 
 from .._types import Array, Numbers
 from .decision_sums import Likeness
+from .displays import draw_waterfall
 from .edited_text import EditableText, delete_spans
 from .formatting import shortened
 from .minimal_sets import MinimalSet, MinimalSets, WordQuestion
@@ -24,7 +25,6 @@ from .shown_classes import class_pairs, difference, position
 from .terminal import render_text
 from .token_positions import LocatedText
 from .view import views
-from .waterfall import draw_waterfall
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
 _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fits itself

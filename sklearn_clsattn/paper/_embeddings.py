@@ -23,8 +23,7 @@ from ..training.loss import AttentionLoss
 from ..training.objective import CLS_PENALTY
 from ..training.products import to_array
 from ._one_step_embeddings import default_step_size
-from ._random_start import draw_embeddings, take_one_step
-from ._trainer import FitOptions, split_documents, train
+from ._trainer import FitOptions, draw_embeddings, split_documents, take_one_step, train
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
 # sqrt(2 d / pi) and sqrt(d) at d = 2048.

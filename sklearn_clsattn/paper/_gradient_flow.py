@@ -29,9 +29,8 @@ from ..training.products import to_array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import MaxMargin, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
-from ._random_start import draw_embeddings, take_one_step
 from ._selective import SelectiveGradient, SelectiveObjective
-from ._trainer import FitOptions
+from ._trainer import FitOptions, draw_embeddings, take_one_step
 
 # Largest local error of a score in a step along the flow, relative to one more than its size.
 TOLERANCE = 1e-3

@@ -24,8 +24,7 @@ from ..training.fitted_model import FitResult, StoredEmbeddings
 from ..training.output_loss import target_array
 from ..training.products import to_array
 from ._fitted_network import FittedNetwork
-from ._random_start import draw_embeddings
-from ._trainer import FitOptions, split_documents, train
+from ._trainer import FitOptions, draw_embeddings, split_documents, train
 
 # A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8

@@ -150,7 +150,7 @@ def _one_step(
 ) -> OneStepEmbeddings:
     """Return the embeddings after one step from a random start."""
     from ..training.loss import AttentionLoss  # needs PyTorch, which nothing else here does
-    from ._random_start import draw_embeddings, take_one_step
+    from ._trainer import draw_embeddings, take_one_step
 
     n_tokens, n_outputs = shifts.shape
     E, p, v = draw_embeddings(n_tokens, n_outputs, embedding_dim, seed=seed)

@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._bags import Bags
-from .._matrices import BLOCK_ENTRIES, csr_of, row_blocks, row_sums, safe_divide
+from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums, safe_divide
 from .._targets import Targets, group_sums
 from .._threads import in_threads
 from .._types import Array, Numbers
@@ -148,23 +148,9 @@ def evidence_without(bags: Bags, by_class: Array, weights: Array, totals: TokenT
     changes = _Changes(sums, by_class, lost_per_entry, totals)
     # The tables of several outputs take memory too, so blocks are half as large.
     n_entries = BLOCK_ENTRIES // min(n_outputs, 2) + 1
-    rest = bags
-    if bags.tokens is not None:
-        # A token of a single unit has one term in the product: its entries are those of the units,
-        # scaled. A unit without such a token gets the factor 0, which changes nothing.
-        columns, factors, rest = bags.split_single_tokens()
-
-        def add_single_tokens(block: tuple[slice, Any]) -> None:
-            rows, units = block
-            entries = units.data * factors[units.indices]
-            tokens = columns[units.indices]
-            changes.add(rows, csr_of(entries, tokens, units.indptr, bags.shape[1]))
-
-        in_threads(add_single_tokens, row_blocks(bags.units, n_entries))
-        # Then the rest: both have entries of the same documents.
     in_threads(
-        lambda block: changes.add(block[0], rest.block_matrix(block[1])),
-        rest.unit_blocks(n_entries),
+        lambda block: changes.add(block[0], bags.block_matrix(block[1])),
+        bags.unit_blocks(n_entries),
     )
     # 4) the sums of the documents of step 1
     mixed = np.flatnonzero(is_mixed)

@@ -10,9 +10,8 @@ from .._bags import TokenVectors
 from .documents import Documents
 from .fitted_model import FitResult, OnIteration
 from .lbfgs import Iterate, Pairs, add_curvature
-from .objective import VALUES, AttentionObjective
+from .objective import VALUES, AttentionObjective, solve
 from .prior_mean import PriorMean, prior_mean
-from .solve import solve
 from .statistics import TokenScaling, scaling_of
 from .vector_values import VectorValues
 

@@ -27,9 +27,8 @@ from .earlier_batches import Memory, Stream
 from .fit import default_tol
 from .fitted_model import FitResult, FittedAttention, OnIteration
 from .loss import AttentionLoss
-from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
+from .objective import CLS_SCORE, AttentionObjective, RememberedLoss, solve
 from .prior_mean import prior_mean
-from .solve import solve
 from .statistics import CorpusStatistics, TokenScaling, scaling_of
 
 _UNSEEN_SHARE = 0.01
