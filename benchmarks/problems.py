@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import TokenVectorizer
 
 REVIEWS = {"imdb": "imdb", "polarity": "yelp_stars", "stars": "yelp_stars"}  # set and file
@@ -131,7 +131,7 @@ def sources(explore: Path | None, reviews: Path | None) -> dict[str, Callable[[]
         readers[file.name.removesuffix(".csv.gz")] = partial(read_training, file)
     for name in REVIEWS if reviews else ():
         readers[name] = partial(read_reviews, name, reviews, "train")
-    readers = readers or {"two": partial(_generated, 2), "three": partial(_generated, 3)}
+    readers = readers or {name: partial(_some_requests, name) for name in REQUESTS}
     return {name: cache(read) for name, read in readers.items()}
 
 
@@ -171,9 +171,7 @@ def read_training(file: Path) -> Texts:
     return texts[~test], y[~test]
 
 
-def _generated(n_classes: int) -> Texts:
-    """Return small generated texts for a trial."""
-    texts, y = make_token_classification(
-        240, n_classes=n_classes, document_length=30, as_text=True, random_state=0
-    )
-    return np.array(texts, dtype=object), y
+def _some_requests(target: Any) -> Texts:
+    """Return few generated texts for a trial."""
+    texts, y = load_requests(target=target, return_X_y=True)
+    return texts[:240], y[:240]

@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
-from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, report
 from sklearn_clsattn.text import WordVectors
 
@@ -46,10 +46,8 @@ def read(arguments: list[str]) -> tuple[Any, Any, Path]:
         table = pd.read_csv(arguments[0], keep_default_na=False)
         texts = table["text"].to_numpy(dtype=object)
         return texts, table["label"].to_numpy(), Path(__file__).parent / "images"
-    print("No file of reviews: drawing generated ones.", file=sys.stderr)
-    texts, labels = make_token_classification(
-        5000, delta=(0.05, 0.45), as_text=True, random_state=0
-    )
+    print("No file of reviews: drawing generated messages.", file=sys.stderr)
+    texts, labels = load_requests(target="mood", return_X_y=True)
     return texts, labels, Path(tempfile.mkdtemp(prefix="sklearn-clsattn-"))
 
 

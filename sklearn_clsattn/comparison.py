@@ -1,10 +1,9 @@
-"""Comparison of this package's classifier with baselines on the same texts, and calibration."""
+"""Comparison of this package's classifier with baselines on the same texts."""
 
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,16 +19,17 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
-from ._sklearn import Interval, StrOptions, validate_params
 from ._text_classifier import TextClassifier
 from ._transformer import TokenImportanceTransformer
+from ._types import Array
 from ._validation import encode_labels
 from .text import TokenVectorizer
 
-__all__ = ["compare", "expected_calibration_error"]
+__all__ = ["compare"]
 
+_N_BINS = 10  # of confidence
 # The default of 100 iterations is not always enough.
 _LOGISTIC = LogisticRegression(max_iter=1000)
 
@@ -62,9 +62,10 @@ def compare(
     measures : DataFrame
         One row per model. `accuracy`, and `p_value`: how probable so large a difference in accuracy
         from the first model is by chance alone [1]_, NaN for the first. `macro_f1`. `log_loss` (of
-        the texts whose class is in training) and `calibration_error`
-        (:func:`expected_calibration_error`), NaN for a model without probabilities. `fit_seconds`
-        and `predict_seconds`, from texts to a fitted model and to predictions.
+        the texts whose class is in training) and `calibration_error` [2]_ (the mean gap between the
+        probability of the predicted class and the accuracy, in ten bins of equally many texts, up
+        to ties; from 0 to 1), NaN for a model without probabilities. `fit_seconds` and
+        `predict_seconds`, from texts to a fitted model and to predictions.
 
     Warns
     -----
@@ -75,13 +76,15 @@ def compare(
     ----------
     .. [1] Q. McNemar (1947). Note on the Sampling Error of the Difference Between Correlated
        Proportions or Percentages. Psychometrika 12. The test is exact here, a binomial one.
+    .. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. Proceedings of ICML 2017, arXiv:1706.04599.
 
     Examples
     --------
     >>> from sklearn_clsattn.comparison import compare
-    >>> from sklearn_clsattn.datasets import make_token_classification
-    >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
-    >>> measures = compare(texts[:200], y[:200], texts[200:], y[200:])
+    >>> from sklearn_clsattn.datasets import load_requests
+    >>> texts, y = load_requests(return_X_y=True)
+    >>> measures = compare(texts[:200], y[:200], texts[200:300], y[200:300])
     >>> bool(measures.loc["TextClassifier", "accuracy"] > 0.8)
     True
     """
@@ -95,106 +98,6 @@ def compare(
     ):
         measured[name] = measures
     return measures_table(measured)
-
-
-@validate_params(
-    {
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
-        "strategy": [StrOptions({"quantile", "uniform"})],
-    },
-    prefer_skip_nested_validation=True,
-)
-def expected_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    labels: ArrayLike | None = None,
-    n_bins: int = 10,
-    strategy: Literal["quantile", "uniform"] = "quantile",
-) -> float:
-    r"""Return the mean gap between the confidence and the accuracy of predictions.
-
-    The confidence is the probability of the most probable class.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_documents,)
-        The true labels. A label that is not in `labels` counts as predicted wrong.
-    y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
-        Probabilities of the classes, as from ``predict_proba``, or of the second of two classes.
-    labels : array-like of shape (n_classes,), default=None
-        The classes in the order of the columns, ``estimator.classes_``. By default the sorted
-        labels in `y_true`.
-    n_bins : int, default=10
-        Number of bins.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        With "quantile", bins have equally many documents, up to ties: documents with the same
-        confidence are in one bin. With "uniform", bins of confidence have equal widths, from 0 to
-        1, and may be empty.
-
-    Returns
-    -------
-    error : float
-        From 0 (confidence equals accuracy in each bin) to 1.
-
-    Raises
-    ------
-    ValueError
-        If `y_proba` are not probabilities, or do not have one column for each of the labels: pass
-        ``labels=estimator.classes_``.
-
-    Notes
-    -----
-    With n documents, and bins B with accuracy acc and mean confidence conf [1]_, it is
-
-    .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
-
-    Small bins have large gaps by chance, so compare models on equally many bins and the same
-    documents. Bins of equal width have few documents where the model is seldom so confident.
-
-    References
-    ----------
-    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On Calibration of Modern Neural
-       Networks. Proceedings of ICML 2017, arXiv:1706.04599.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.comparison import expected_calibration_error
-    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.1]), 2)
-    0.15
-    >>> proba = [0.6, 0.7, 0.8, 0.9]
-    >>> round(expected_calibration_error([1, 1, 0, 1], proba, n_bins=2), 2)
-    0.35
-    >>> expected_calibration_error(["a", "b"], [[1, 0], [0, 1]])
-    0.0
-    """
-    # 1) labels and probabilities
-    y = column_or_1d(y_true)
-    proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
-    check_consistent_length(y, proba)
-    if proba.ndim == 1:
-        proba = np.column_stack([1.0 - proba, proba])
-    if proba.min() < 0 or proba.max() > 1:
-        raise ValueError("y_proba has values outside [0, 1].")
-    classes = np.unique(y) if labels is None else np.asarray(labels)
-    if classes.shape != (proba.shape[1],):
-        raise ValueError(
-            f"y_proba has {proba.shape[1]} columns, but there are {classes.size} labels: pass "
-            "labels=estimator.classes_."
-        )
-    # 2) the upper ends of all bins of confidence but the last
-    confidence = proba.max(axis=1)
-    numbers = np.arange(1, n_bins)
-    if strategy == "quantile":
-        n_up_to_end = -(-len(confidence) * numbers // n_bins)  # rounded up
-        ends = np.sort(confidence)[n_up_to_end - 1]
-    else:
-        ends = numbers / n_bins
-    # 3) the gap between accuracy and confidence in each bin, times its share of the documents
-    bins = np.searchsorted(ends, confidence)
-    is_correct = proba.argmax(axis=1) == encode_labels(y, classes)
-    gaps = np.bincount(bins, is_correct - confidence)
-    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def text_baselines(labels: ArrayLike) -> dict[str, Any]:
@@ -317,8 +220,25 @@ def measure(model: Any, X: Any, y: NDArray[Any], fit_seconds: float = float("nan
         classes = model.classes_
         is_known = encode_labels(y, classes) >= 0
         measures["log_loss"] = log_loss(y[is_known], proba[is_known], labels=classes)
-        measures["calibration_error"] = expected_calibration_error(y, proba, labels=classes)
+        measures["calibration_error"] = calibration_error(y, proba, classes)
     return Measured(measures, np.asarray(predicted == y))
+
+
+def calibration_error(y: NDArray[Any], proba: Array, classes: NDArray[Any]) -> float:
+    """Return the expected calibration error of probabilities, (n_documents, n_classes).
+
+    A label of y, (n_documents,), that is none of the classes, (n_classes,), is predicted wrong.
+    """
+    # 1) the upper ends of all bins of confidence but the last
+    confidence = proba.max(axis=1)
+    n = len(confidence)
+    n_up_to_end = -(-n * np.arange(1, _N_BINS) // _N_BINS)  # rounded up
+    ends = np.sort(confidence)[n_up_to_end - 1]
+    # 2) the gap between accuracy and confidence in each bin, times its share of the documents
+    bins = np.searchsorted(ends, confidence)
+    is_correct = proba.argmax(axis=1) == encode_labels(y, classes)
+    gaps = np.bincount(bins, is_correct - confidence)
+    return float(np.abs(gaps).sum() / n)
 
 
 def warn_of_shared_texts(train_texts: Any, test_texts: Any) -> None:

@@ -3,6 +3,7 @@
 import warnings
 from copy import copy
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,6 +51,29 @@ def single_relevant(n_documents=120, n_classes=2, n_relevant=5, n_irrelevant=50,
         random_state=seed,
     )
     return sp.csr_matrix(X, dtype=float), y
+
+
+def generated_texts(n_samples=1000, *, random_state=0, **how):
+    """Return texts whose words are the tokens of generated counts, in any order, and labels."""
+    rng = np.random.RandomState(random_state)
+    X, y = make_token_classification(n_samples, random_state=rng, **how)
+    words = np.array([made_up_word(number) for number in range(X.shape[1])], dtype=object)
+    texts = []
+    for start, stop in pairwise(X.indptr):
+        text = rng.permutation(np.repeat(words[X.indices[start:stop]], X.data[start:stop]))
+        text[rng.random_sample(len(text)) < 0.1] += ","
+        texts.append(f"{' '.join(text)}.")
+    return np.array(texts, dtype=object), y
+
+
+def made_up_word(number):
+    """Return a word of three syllables, another one for each number."""
+    number = 7919 * number % 80**3  # neighbours have nothing in common
+    word = ""
+    for _ in range(3):
+        number, syllable = divmod(number, 80)
+        word += "bcdfghklmnprstvz"[syllable // 5] + "aeiou"[syllable % 5]
+    return word
 
 
 def targets(codes, n_classes=None):

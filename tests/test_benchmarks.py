@@ -88,7 +88,7 @@ def tiny(monkeypatch):
         monkeypatch.setattr(module, "load_requests", few_requests)
     for module in (accuracy_against, bench_threads, costs, peers):
         monkeypatch.setattr(module, "in_process", processes.call)
-    two = {"two": sources(None, None)["two"]}
+    two = {"two": sources(None, None)["mood"]}
     monkeypatch.setattr(accuracy_against, "sources", lambda *folders: two)
     monkeypatch.setattr(run, "GENERATED", run.GENERATED[:1])
     few = few_told()
@@ -105,7 +105,7 @@ def tiny(monkeypatch):
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sets")
-    texts, y = sources(None, None)["two"]()
+    texts, y = sources(None, None)["mood"]()
     parts = np.where(np.arange(len(y)) % 4 == 0, "test", "train")
     frame = pd.DataFrame({"text": texts, "label": y, "part": parts})
     frame.to_csv(folder / "two.csv.gz", index=False)
@@ -135,7 +135,7 @@ def test_a_benchmark_prints_its_table(name, tmp_path, capsys):
 @pytest.mark.parametrize("name", defaults.QUESTIONS)
 def test_every_question_is_answered(name):
     question = defaults.QUESTIONS[name]
-    split = next(splits({"two": sources(None, None)["two"]}, seeds=1, sizes=[None]))
+    split = next(splits({"two": sources(None, None)["mood"]}, seeds=1, sizes=[None]))
     for title, variant in question.variants.items():
         row = defaults.measure(variant, split, texts=question.texts)
         assert 0.3 < row["accuracy"] <= 1, title

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import refused
+from helpers import generated_texts, refused
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -16,7 +16,7 @@ from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
 X, y = make_token_classification(60, n_irrelevant=20, random_state=0)
-TEXTS, _ = make_token_classification(60, n_irrelevant=20, as_text=True, random_state=0)
+TEXTS, _ = generated_texts(60, n_irrelevant=20, random_state=0)
 
 
 class Recorder:

@@ -33,13 +33,13 @@ import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
-from helpers import assert_close_fit
+from helpers import assert_close_fit, generated_texts
 
 from sklearn_clsattn.dask import DaskClsAttentionClassifier, Parts
 
 X, y = make_token_classification(240, n_classes=3, random_state=0)
 X = X.astype(np.float64)
-TEXTS, LABELS = make_token_classification(120, as_text=True, random_state=1)
+TEXTS, LABELS = generated_texts(120, random_state=1)
 LABELS = np.array(["bad", "good"])[LABELS]
 SHORT = {"C": 1.0, "tol": 0.1}
 PRELOADED = ["sklearn_clsattn.dask", "sklearn_clsattn.datasets"]

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import data, refused
+from helpers import data, generated_texts, refused
 from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
@@ -13,7 +13,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import make_token_classification
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -84,7 +83,7 @@ def test_importance_is_the_spread_of_what_a_token_adds(any_number):
 
 
 def test_words_with_their_characters_are_one_token():
-    texts, y = make_token_classification(n_samples=150, as_text=True, random_state=0)
+    texts, y = generated_texts(n_samples=150, random_state=0)
     model = TextClassifier().fit(texts[:100], y[:100])
     terms = explain(model, texts[100:]).to_frame().query("kind == 'token'")
     added = terms.pivot_table("contribution", "document", "token", fill_value=0)

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import network, refused, sums_of_documents
+from helpers import generated_texts, network, refused, sums_of_documents
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -28,13 +28,10 @@ from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, MaxAbsScaler, Normalizer
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier, TokenImportanceTransformer
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain, label_issues
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
-TEXTS, y = make_token_classification(
-    120, n_irrelevant=30, document_length=8, as_text=True, random_state=0
-)
+TEXTS, y = generated_texts(120, n_irrelevant=30, document_length=8, random_state=0)
 TEXTS = np.array(TEXTS, dtype=object)
 y[::4] = 1 - y[::4]  # so that no class is certain
 LABELS = np.array(["bad", "good"])[y]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import generated_texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import Page, in_notebook, page_of
@@ -14,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 import sklearn_clsattn
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
@@ -110,9 +110,7 @@ def test_passages_of_a_long_text_have_the_strongest_words_and_their_place():
 
 @cache
 def of_classes(n_classes):
-    texts, y = make_token_classification(
-        60, n_classes=n_classes, document_length=15, as_text=True, random_state=0
-    )
+    texts, y = generated_texts(60, n_classes=n_classes, document_length=15, random_state=0)
     return make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y), texts, y
 
 
@@ -152,8 +150,8 @@ def test_what_is_shown_are_the_numbers_of_the_frame(n_classes, top):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_all_words_to_delete_are_named(n_classes):
-    texts, y = make_token_classification(
-        90, n_classes=n_classes, document_length=35, as_text=True, flip_y=0.1, random_state=0
+    texts, y = generated_texts(
+        90, n_classes=n_classes, document_length=35, flip_y=0.1, random_state=0
     )
     model = TextClassifier(C=1.0).fit(texts, y)
     explanation = explain(model, texts[1:4])

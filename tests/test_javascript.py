@@ -110,11 +110,11 @@ def by_class(decisions):
 
 
 def read_in_python(text, lowercase):
-    form = aligned(text, "NFKC", lowercase=lowercase)
+    form = aligned(text, lowercase=lowercase)
     tokens = tokenize([form.text], WORDS_AND_PUNCTUATION, scripts=True)
     words = [tokens.words[number] for number in tokens.ids.tolist()]
     return {
-        "normalized": normalized(text, "NFKC", lowercase=lowercase),
+        "normalized": normalized(text, lowercase=lowercase),
         "aligned": form.text,
         "words": words,
         "spans": form.in_original(text, tokens.spans).tolist(),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import data, refused
+from helpers import data, generated_texts, refused
 from pandas.testing import assert_frame_equal
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
@@ -140,7 +140,7 @@ def test_wrong_labels_come_first():
 
 
 def test_pipelines_weights_and_several_classes():
-    texts, y = make_token_classification(200, n_classes=3, as_text=True, random_state=0)
+    texts, y = generated_texts(200, n_classes=3, random_state=0)
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C="auto")).fit(texts, y)
     assert set(label_issues(model, texts, y)["suggested"]) <= {0, 1, 2}
     X, weights = model[0].transform(texts), np.arange(200) % 3.0

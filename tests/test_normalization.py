@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import regex
+from helpers import put
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -46,11 +47,10 @@ UNUSED = "Cn", "Co", "Cs"  # no characters, private ones and surrogates
 pieces = st.sampled_from([*WORDS, *INVISIBLE, *APOSTROPHES, "\u0301", "\u0307", "🏽", "7", " "])
 characters = st.characters(categories=["L", "M", "N", "P", "S", "Zs"])
 texts = st.text(max_size=12) | st.lists(pieces | characters, max_size=8).map("".join)
-forms = st.sampled_from(["NFKC", "NFC"])
 
 
 def normal(text):
-    return normalized(text, "NFKC", lowercase=True)
+    return normalized(text, lowercase=True)
 
 
 def tokens_of(text, **parameters):
@@ -74,20 +74,20 @@ def parts_of(text, **parameters):
 
 
 @settings(max_examples=100)
-@given(texts, forms, st.booleans())
-@example("a\u00ad\u0301", "NFKC", True)
-@example("\u00ad", "NFKC", True)
-@example("10² 4½", "NFKC", True)
-def test_normal_forms(text, form, lowercase):
-    result = normalized(text, form, lowercase=lowercase)
-    assert normalized(result, form, lowercase=lowercase) == result
+@given(texts, st.booleans())
+@example("a\u00ad\u0301", True)
+@example("\u00ad", True)
+@example("10² 4½", True)
+def test_normal_forms(text, lowercase):
+    result = normalized(text, lowercase=lowercase)
+    assert normalized(result, lowercase=lowercase) == result
     assert unicodedata.is_normalized("NFC", result)
     for canonical in ("NFC", "NFD"):
         same = unicodedata.normalize(canonical, text)
-        assert normalized(same, form, lowercase=lowercase) == result
+        assert normalized(same, lowercase=lowercase) == result
 
     # Character by character, with positions.
-    by_character = aligned(text, form, lowercase=lowercase)
+    by_character = aligned(text, lowercase=lowercase)
     assert by_character.text == result
     starts, stops = by_character.starts, by_character.stops
     assert len(starts) == len(stops) == len(result)
@@ -95,37 +95,30 @@ def test_normal_forms(text, form, lowercase):
     assert (np.diff(stops) >= 0).all()
     assert ((starts >= 0) & (starts < stops) & (stops <= len(text))).all()
     for character, start, stop in zip(result, starts, stops, strict=True):
-        there = normalized(text[start:stop], form, lowercase=lowercase)
+        there = normalized(text[start:stop], lowercase=lowercase)
         assert character in there or character in " '"  # parts numbers, or was a backtick
 
 
-@pytest.mark.parametrize(("form", "lowercase"), [("NFKC", True), ("NFC", False)])
-def test_every_character_has_one_form(form, lowercase):
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_every_character_has_one_form(lowercase):
     assigned = [one for one in map(chr, range(0x110000)) if unicodedata.category(one) not in UNUSED]
     # Han and Hangul, where one rule is for thousands of neighbours, are sampled.
     alike = re.compile("[\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]")
     assigned = [one for at, one in enumerate(assigned) if at % 20 == 0 or not alike.match(one)]
     for start in range(0, len(assigned), 500):
         text = " x ".join(assigned[start : start + 500])
-        result = normalized(text, form, lowercase=lowercase)
+        result = normalized(text, lowercase=lowercase)
         decomposed = unicodedata.normalize("NFD", text)
-        assert normalized(result, form, lowercase=lowercase) == result
-        assert normalized(decomposed, form, lowercase=lowercase) == result
-        assert aligned(text, form, lowercase=lowercase).text == result
+        assert normalized(result, lowercase=lowercase) == result
+        assert normalized(decomposed, lowercase=lowercase) == result
+        assert aligned(text, lowercase=lowercase).text == result
 
 
-@given(st.text(st.characters(max_codepoint=127)), forms, st.booleans())
-def test_ascii_texts_are_only_lower_cased(text, form, lowercase):
+@given(st.text(st.characters(max_codepoint=127)), st.booleans())
+def test_ascii_texts_are_only_lower_cased(text, lowercase):
     text = text.replace("`", "")
-    result = normalized(text, form, lowercase=lowercase)
+    result = normalized(text, lowercase=lowercase)
     assert result == (text.lower() if lowercase else text)
-
-
-@given(texts, st.booleans())
-def test_without_a_form_texts_are_only_lower_cased(text, lowercase):
-    expected = text.lower() if lowercase else text
-    assert normalized(text, None, lowercase=lowercase) == expected
-    assert aligned(text, None, lowercase=lowercase).text == expected
 
 
 @pytest.mark.parametrize(
@@ -190,17 +183,14 @@ def test_predictions_are_those_of_every_spelling(pair):
     assert MODEL.predict_proba([other]).tolist() == MODEL.predict_proba([text]).tolist()
 
 
-def test_forms_differ_in_compatibility_characters():
-    pairs = [("ﬁnance x² ㎏ Ｈｉ", "finance x2 kg hi")]
-    for form, same in (("NFKC", True), ("NFC", False), (None, False)):
-        vectorizer = ContextVectorizer(context=False, normalize=form).fit([pairs[0][1]])
-        one, other = vectorizer.transform(pairs[0]).toarray()
-        assert (one == other).all() == same
+def test_compatibility_characters_are_plain_ones():
+    pair = ["ﬁnance x² ㎏ Ｈｉ", "finance x2 kg hi"]
+    one, other = ContextVectorizer(context=False).fit(pair[1:]).transform(pair).toarray()
+    assert (one == other).all()
     case = ContextVectorizer(context=False, lowercase=False).fit(["Straße don’t"])
     assert {"Straße", "don't"} <= set(case.vocabulary_)
 
 
-@pytest.mark.parametrize("form", ["NFKC", "NFC"])
 @pytest.mark.parametrize(
     ("text", "apart"),
     [
@@ -212,14 +202,13 @@ def test_forms_differ_in_compatibility_characters():
         ("4\u200b½", "4 ½"),
     ],
 )
-def test_numbers_do_not_join_the_digits_beside_them(text, apart, form):
-    assert tokens_of(text, normalize=form) == tokens_of(apart, normalize=form)
-    assert parts_of(text, normalize=form) == parts_of(apart, normalize=form)
+def test_numbers_do_not_join_the_digits_beside_them(text, apart):
+    assert tokens_of(text) == tokens_of(apart)
+    assert parts_of(text) == parts_of(apart)
 
 
 def test_how_numbers_are_written():
     assert tokens_of("4½ 10² m² CO₂") == ["4", "1", "⁄", "2", "10", "2", "m2", "co2"]
-    assert tokens_of("4½ 10² m² CO₂", normalize="NFC") == ["4", "½", "10", "²", "m²", "co₂"]
 
 
 def test_accents_without_a_letter():
@@ -231,13 +220,12 @@ def test_accents_without_a_letter():
 # Grapheme clusters.
 
 
-@pytest.mark.parametrize("form", ["NFKC", "NFC", None])
-def test_an_emoji_is_one_token(form):
-    vectorizer = ContextVectorizer(context=False, normalize=form)
+def test_an_emoji_is_one_token():
+    vectorizer = ContextVectorizer(context=False)
     ngrams = vectorizer.fit([f"so {emoji}" for emoji in EMOJI]).character_vocabulary_
     for emoji in EMOJI:
         for text in (emoji, f"ok{emoji}ok", emoji * 3, f"{emoji}, {emoji}!", f"👍{emoji}👍"):
-            there = parts_of(text, normalize=form)
+            there = parts_of(text)
             assert there.count(emoji) == text.count(emoji)
             assert "".join(there) == text.replace(" ", "")
         assert not any(emoji in ngram for ngram in ngrams)
@@ -260,7 +248,7 @@ def test_tokens_cut_no_clusters(text):
 COUNTS = make_pipeline(CountVectorizer(token_pattern=r"\w|\S"), ClsAttentionClassifier())
 COUNTS.fit(TRAINING, LABELS)
 PATTERN = make_pipeline(
-    ContextVectorizer(token_pattern=r"[a-zé]|[^a-z\s]", normalize=None, characters=None),
+    ContextVectorizer(token_pattern=r"[a-zé]|[^a-z\s]", characters=None),
     ClsAttentionClassifier(),
 )
 PATTERN.fit(TRAINING, LABELS)
@@ -300,20 +288,10 @@ def test_word_vectors_have_normal_words(tmp_path):
     assert vectors.words_.tolist() == ["don't", "fine", "strasse"]
     assert vectors.of(["DON‘T", "ﬁne", "strasse"]).any(axis=1).all()
     assert vectors.most_similar("don´t", k=1)[0][0] == "strasse"
-    plain = WordVectors.from_mapping({"don’t": [1, 0], "Straße": [1, 1]}, normalize=None)
-    assert plain.words_.tolist() == ["don’t", "straße"]
-    path = tmp_path / "vectors.txt"
-    plain.save(path)
+    path = put(tmp_path / "vectors.txt", "don’t 1 0\nstraße 1 1\n")
     assert WordVectors.from_file(path, words=["DON'T"]).words_.tolist() == ["don't"]
-    kept = WordVectors.from_file(path, words=["don’t"], normalize=None)
-    assert kept.words_.tolist() == ["don’t"]
     learned = WordVectors(2, min_df=1).fit(["don’t go", "don't stay", "cafe\u0301 go", "CAFÉ stay"])
     assert sorted(learned.words_) == ["café", "don't", "go", "stay"]
-    vectorizer = ContextVectorizer(context=False, word_vectors=plain, normalize=None)
-    assert {"don’t", "straße"} <= set(vectorizer.fit(["don’t", "fine"]).word_vectors_.words_)
-    more = ["don’t go", "so fine"] * 3
-    vectorizer.fit(["don’t", "fine"], unlabeled=more)
-    assert "don’t" in vectorizer.word_vectors_.words_  # beside learned vectors, too
 
 
 # Texts in every script
@@ -336,13 +314,10 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("form", ["NFKC", None])
 @pytest.mark.parametrize("name", TEXTS)
-def test_words_of_every_script(name, form):
+def test_words_of_every_script(name):
     text, expected = TEXTS[name]
-    assert list(map(str.lower, parts_of(text, normalize=form))) == expected
-    if form is None:
-        assert tokens_of(text, normalize=form) == expected
+    assert list(map(str.lower, parts_of(text))) == expected
 
 
 def test_single_characters_are_not_spelled():
@@ -369,7 +344,7 @@ def stems(text):
     ("parameters", "words"),
     [
         ({}, {"don't", "strasse"}),
-        ({"normalize": None, "lowercase": False}, {"Don’t", "STRASSE"}),
+        ({"lowercase": False}, {"Don't", "STRASSE"}),
     ],
 )
 def test_tokenizers_get_the_normal_text(parameters, words):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import generated_texts
 
 import sklearn_clsattn
 from sklearn_clsattn import TextClassifier, datasets, paper, text
@@ -70,7 +71,7 @@ def test_fitted_attributes_are_documented(kind):
 
 
 def test_fitted_attributes_of_a_text_classifier_are_documented():
-    texts, y = datasets.make_token_classification(60, as_text=True, random_state=0)
+    texts, y = generated_texts(60, random_state=0)
     model = TextClassifier(C=1.0).fit(texts, y, unlabeled=texts, teacher=np.full((60, 2), 0.5))
     assert fitted_attributes(model) == documented_attributes(TextClassifier)
 

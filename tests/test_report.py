@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import network, refused
+from helpers import generated_texts, network, refused
 from pages import POLICY, Page, in_notebook
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn.comparison import compare
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import TokenImportanceDisplay, _report, label_issues, report
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
@@ -32,8 +31,8 @@ EASY_LABELS = ["yes", "yes", "no", "no"] * 10
 
 def texts_and_labels(n_classes=2, n=120, labels=None):
     sizes = {"n_irrelevant": 100, "document_length": 15}
-    texts, y = make_token_classification(
-        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=0, **sizes
+    texts, y = generated_texts(
+        n_samples=n, n_classes=n_classes, flip_y=0.2, random_state=0, **sizes
     )
     labels = y if labels is None else np.array(labels, dtype=object)[y]
     return texts[: n // 2], labels[: n // 2], texts[n // 2 :], labels[n // 2 :]

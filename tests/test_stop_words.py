@@ -29,24 +29,24 @@ MODELS = {
     "without characters": TextClassifier(C=1.0, characters=None),
     "three words, by case": TextClassifier(C=1.0, ngram_range=(2, 3), lowercase=False),
     "vectors": TextClassifier(C=1.0),
-    "as they are": make_pipeline(ContextVectorizer(normalize=None), ClsAttentionClassifier(C=1.0)),
+    "in a pipeline": make_pipeline(ContextVectorizer(), ClsAttentionClassifier(C=1.0)),
 }
 
 
 def fitted(kind):
     """Return a model with stop words, and its vectorizer."""
     model = clone(MODELS[kind])
-    vectorizer = model[0] if kind == "as they are" else model
+    vectorizer = model[0] if kind == "in a pipeline" else model
     vectorizer.set_params(stop_words=STOP_WORDS)
     more = {"unlabeled": TEXTS[300:500]} if kind == "vectors" else {}
     model.fit(TRAIN, TOPICS[:300], **more)
-    return model, model[0] if kind == "as they are" else model.vectorizer_
+    return model, model[0] if kind == "in a pipeline" else model.vectorizer_
 
 
 def letters():
     """Return characters of many scripts that are at most one token each, unlike ½ and ⁗."""
     every_one = [chr(code) for first, last in SCRIPTS for code in range(first, last)]
-    normal = [normalized(letter, "NFKC", lowercase=True) for letter in every_one]
+    normal = [normalized(letter, lowercase=True) for letter in every_one]
     n_tokens = np.diff(tokenize(normal, WORDS_AND_PUNCTUATION, scripts=True).indptr)
     return [letter for letter, number in zip(every_one, n_tokens, strict=True) if number < 2]
 

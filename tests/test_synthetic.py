@@ -1,7 +1,6 @@
 """Generated documents are what they say; messages of customers have labels that they tell."""
 
 import hashlib
-import re
 
 import numpy as np
 import pytest
@@ -14,31 +13,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_requests, make_token_classification
-
-
-def columns(X):
-    """Return the columns of counts that are not all 0, in an order of their own."""
-    return sorted(column for column in X.T.toarray().tolist() if any(column))
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    n_samples=st.integers(1, 30),
-    n_classes=st.integers(2, 23),
-    n_relevant_per_class=st.integers(1, 60),
-    n_irrelevant=st.integers(0, 300),
-    document_length=st.floats(1, 60),
-    relevant_share=st.floats(0, 1),
-    delta=st.floats(0, 1),
-    random_state=st.integers(0, 2**32 - 1),
-)
-def test_texts_are_tokenised_to_the_counts(**parameters):
-    X, y = make_token_classification(**parameters)
-    texts, labels = make_token_classification(as_text=True, **parameters)
-    vectorizer = CountVectorizer()
-    assert columns(vectorizer.fit_transform(texts)) == columns(X)
-    assert all(re.fullmatch("[a-z]{2,}", name) for name in vectorizer.vocabulary_)
-    np.testing.assert_array_equal(labels, y)
 
 
 @pytest.mark.parametrize(("n_classes", "delta"), [(2, 0), (2, (0.05, 0.4)), (3, 0.1)])

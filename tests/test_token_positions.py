@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from helpers import generated_texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from sklearn_clsattn import TextClassifier
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.token_positions import LocatedText, Occurrence, cut, read_terms
 from sklearn_clsattn.text import TokenVectorizer
@@ -115,10 +115,10 @@ def test_no_positions_are_better_than_wrong_ones():
 
 # Words in context.
 
-TEXTS, LABELS = make_token_classification(
-    80, n_relevant_per_class=6, n_irrelevant=40, document_length=8, as_text=True, random_state=0
+TEXTS, LABELS = generated_texts(
+    80, n_relevant_per_class=6, n_irrelevant=40, document_length=8, random_state=0
 )
-WORDS = sorted({word for text in TEXTS[:8] for word in text.split()})
+WORDS = sorted({word for text in TEXTS[:8] for word in re.findall(r"\w+", text)})
 MODEL = TextClassifier().fit(TEXTS, LABELS)
 BIGRAMS = TextClassifier(
     ngram_range=(2, 3), characters=(1, 3), tokenizer=re.compile("[a-zé]+").findall

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import core_documents, data, put, refused
+from helpers import core_documents, data, generated_texts, put, refused
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sklearn_clsattn import ClsAttentionClassifier, TextClassifier
 from sklearn_clsattn._bags import Bags, TokenVectors
-from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import WordVectors, _word_vectors
 from sklearn_clsattn.training.fit import fit_attention
@@ -24,9 +24,7 @@ from sklearn_clsattn.training.fit import fit_attention
 REQUESTS = load_requests()
 TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
 VECTORS = WordVectors(n_components=30).fit(REQUESTS.data)
-REVIEWS, RATINGS = make_token_classification(
-    1500, relevant_share=0.2, document_length=12, as_text=True, random_state=0
-)
+REVIEWS, RATINGS = generated_texts(1500, relevant_share=0.2, document_length=12, random_state=0)
 
 
 def problem(n_classes=2, d=3):
@@ -173,12 +171,10 @@ def test_of_very_long_texts_evenly_spaced_ones_are_used(monkeypatch):
 
 
 def test_files_and_mappings(tmp_path):
-    path = tmp_path / "vectors.txt"
-    for vectors in (VECTORS, WordVectors.from_mapping({"a": [1], "b": [-1]})):
-        vectors.save(path)
-        read = WordVectors.from_file(path)
-        assert_array_equal(read.words_, vectors.words_)
-        assert_allclose(read.vectors_, vectors.vectors_, atol=1e-5)
+    plain = put(tmp_path / "glove.txt", "a 3 4\nb -1 0\n")
+    read = WordVectors.from_file(plain)
+    assert read.words_.tolist() == ["a", "b"]
+    assert_allclose(read.vectors_, [[0.6, 0.8], [-1, 0]])
     zipped = tmp_path / "word2vec.txt.gz"
     zipped.write_bytes(gzip.compress(b"4 2\nGood 1 0\ngood 0 1\n. 1 . 3 0\nbad 0 -2\nbad 1 1\n"))
     found = WordVectors.from_file(zipped).of(["good", "bad", "?", ". 1 ."])

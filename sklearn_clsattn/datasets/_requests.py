@@ -64,9 +64,7 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     """
     # 1) what messages are made of
     rng = np.random.RandomState(0)  # its numbers stay the same from release to release
-    lists = {}
-    for title, text in sections("requests.txt").items():
-        lists[title] = text.splitlines()
+    lists = _read_lists()
     topic_titles = _titles(lists, "topic ")
     mood_titles = _titles(lists, "mood ")
     # 2) different messages, with their labels
@@ -93,13 +91,13 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     )
 
 
-def sections(file: str) -> dict[str, str]:
-    """Return the text below each heading, which is in brackets, of a file of this folder."""
-    text = (resources.files(__package__) / file).read_text("utf-8")
+def _read_lists() -> Lists:
+    """Return the lines below each title, which is in brackets, of the file of sentences."""
+    text = (resources.files(__package__) / "requests.txt").read_text("utf-8")
     _, *parts = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)  # nothing before the first
-    headings = parts[::2]
-    texts = parts[1::2]
-    return dict(zip(headings, texts, strict=True))
+    titles = parts[::2]
+    lists = map(str.splitlines, parts[1::2])
+    return dict(zip(titles, lists, strict=True))
 
 
 def _titles(lists: Lists, kind: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Documents of class-relevant and irrelevant tokens, from a known distribution."""
 
-from itertools import count, pairwise, product
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,13 +10,8 @@ from sklearn.utils import check_random_state
 
 from .._matrices import as_configured
 from .._sklearn import Interval, validate_params
-from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
-# Separators between the words of a text, and their cumulative probabilities.
-_SEPARATORS = (" ", ", ", ". ")
-_SEPARATOR_CDF = (0.86, 0.93, 1.0)
-_END = "."  # after the last word of a text
 
 Rng = np.random.RandomState
 
@@ -33,7 +27,6 @@ Rng = np.random.RandomState
         "delta": [Interval(Real, 0, 1, closed="both"), "array-like"],
         "single_relevant": ["boolean"],
         "flip_y": [Interval(Real, 0, 1, closed="both")],
-        "as_text": ["boolean"],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -49,7 +42,6 @@ def make_token_classification(
     delta: float | tuple[float, float] = 0.1,
     single_relevant: bool = False,
     flip_y: float = 0.0,
-    as_text: bool = False,
     random_state: int | Rng | None = None,
 ) -> tuple[Any, NDArray[np.int64]]:
     r"""Generate documents whose classes differ in a few relevant tokens.
@@ -88,18 +80,15 @@ def make_token_classification(
         multiple of `n_classes` then; `delta` and `relevant_share` are ignored.
     flip_y : float, default=0.0
         Probability that a label is redrawn, uniformly from all classes.
-    as_text : bool, default=False
-        Whether to return texts, with words in random order and punctuation, in which
-        :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for reproducible documents, with and without `as_text`.
+        Pass an int for reproducible documents.
 
     Returns
     -------
-    X : sparse matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
+    X : sparse matrix of shape (n_samples, n_tokens)
         Counts of tokens: first those relevant to class 0, then those relevant to class 1, and so
         on, then the irrelevant tokens, most frequent first. A CSR matrix, or a CSR array after
-        ``sklearn.set_config(sparse_interface="sparray")``. With `as_text`, texts.
+        ``sklearn.set_config(sparse_interface="sparray")``.
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
 
@@ -122,9 +111,6 @@ def make_token_classification(
     >>> X, y = make_token_classification(n_samples=100, random_state=0)
     >>> X.shape, y.shape
     ((100, 540), (100,))
-    >>> texts, y = make_token_classification(2, document_length=5, as_text=True, random_state=0)
-    >>> texts[0]
-    'excellent superb this on but room, city annoying.'
     """
     # 1) the probabilities of the tokens: of relevant ones (by class) and of irrelevant ones
     p_relevant = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
@@ -155,11 +141,8 @@ def make_token_classification(
     is_redrawn = rng.random_sample(n_samples) < flip_y
     labels = np.where(is_redrawn, rng.randint(n_classes, size=n_samples), y)
 
-    # 5) counts, or texts, which are drawn last, so that documents are the same without them
-    if not as_text:
-        return as_configured(_token_counts(tokens, lengths, n_tokens)), labels
-    names = _names(n_classes, n_relevant_per_class, n_irrelevant)
-    return _write_texts(rng, tokens, lengths, names), labels
+    # 5) the counts
+    return as_configured(_token_counts(tokens, lengths, n_tokens)), labels
 
 
 def _relevant_probabilities(
@@ -262,51 +245,3 @@ def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
     cdf = np.cumsum(p)
     cdf /= cdf[-1]
     return np.searchsorted(cdf, rng.random_sample(size), side="right")
-
-
-def _names(n_classes: int, n_per_class: int, n_irrelevant: int) -> NDArray[np.object_]:
-    """Return names of the tokens, (n_tokens,): words or compounds of them."""
-    # 1) a theme for each class
-    words = {title: text.split() for title, text in sections("words.txt").items()}
-    themes = ["negative", "positive"]
-    if n_classes > 2:
-        themes = [title for title in words if title.startswith("theme ")]
-    # 2) names; with more classes than themes, themes come again
-    names: dict[str, None] = {}  # each once
-    for k in range(n_classes):
-        _add_names(names, words[themes[k % len(themes)]], n_per_class)
-    _add_names(names, words["irrelevant"], n_irrelevant)
-    return np.array(list(names), dtype=object)
-
-
-def _add_names(names: dict[str, None], words: list[str], n_new: int) -> None:
-    """Add new names: words, then compounds of two of them, of three, and so on."""
-    n_wanted = len(names) + n_new
-    for n_parts in count(1):
-        for parts in product(words, repeat=n_parts):
-            if len(names) == n_wanted:
-                return
-            names["".join(parts)] = None
-
-
-def _write_texts(
-    rng: Rng, tokens: NDArray[np.int32], lengths: NDArray[np.int64], names: NDArray[np.object_]
-) -> NDArray[np.object_]:
-    """Return documents (n_samples,) as words in random order, with punctuation."""
-    n_documents = lengths.size
-    # 1) the order of words: by document, then at random
-    document = np.repeat(np.arange(n_documents), lengths)
-    place = document + rng.random_sample(tokens.size)
-    order = np.argsort(place, kind="stable")
-    # 2) the separator after each word
-    ends = np.cumsum(lengths)
-    drawn = rng.random_sample(tokens.size)
-    separator = np.searchsorted(_SEPARATOR_CDF, drawn, side="right")
-    separator[ends - 1] = len(_SEPARATORS)
-    # 3) the texts
-    separators = np.array([*_SEPARATORS, _END], dtype=object)
-    with_separators = names[:, None] + separators
-    words = with_separators[tokens[order], separator].tolist()
-    texts = np.empty(n_documents, dtype=object)
-    texts[:] = ["".join(words[i:j]) for i, j in pairwise([0, *ends.tolist()])]
-    return texts

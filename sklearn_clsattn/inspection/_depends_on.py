@@ -63,7 +63,7 @@ def depends_on(
     # 1) the texts that have each word, and without it
     edits = []
     for at, text in enumerate(map(EditableText, every_text)):
-        present = [normalized(word.name, "NFKC", lowercase=True) for word in text.words]
+        present = [normalized(word.name, lowercase=True) for word in text.words]
         for number, pattern in enumerate(patterns):
             found = [place for place, word in enumerate(present) if pattern.fullmatch(word)]
             if found:
@@ -103,4 +103,4 @@ def _pattern(word: Any) -> re.Pattern[str]:
         return re.compile(word.pattern, word.flags | re.IGNORECASE)
     if word_spans(word) != [(0, len(word))]:
         raise ValueError(f"Expected single words, got {word!r}: pass its words one by one.")
-    return re.compile(re.escape(normalized(word, "NFKC", lowercase=True)))
+    return re.compile(re.escape(normalized(word, lowercase=True)))

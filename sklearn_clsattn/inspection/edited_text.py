@@ -42,7 +42,7 @@ class EditableText:
         """The distinct words, in the order of their first occurrences."""
         spans: dict[str, list[Span]] = {}
         for start, stop in word_spans(self.text):
-            key = normalized(self.text[start:stop], "NFKC", lowercase=True)
+            key = normalized(self.text[start:stop], lowercase=True)
             spans.setdefault(key, []).append((start, stop))
         words = []
         for occurrences in spans.values():
@@ -85,7 +85,7 @@ def word_spans(text: str) -> list[Span]:
     Words that share a character, such as those of a ligature of words, are one.
     """
     # 1) The words of the normalized text.
-    form = aligned(text, "NFKC", lowercase=False)
+    form = aligned(text, lowercase=False)
     tokens = tokenize([form.text], WORDS_AND_PUNCTUATION, scripts=True)
     is_word = np.array([_is_word(token) for token in tokens.words], dtype=bool)
     chosen = is_word[tokens.ids]

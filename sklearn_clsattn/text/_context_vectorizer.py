@@ -50,7 +50,7 @@ from ._ngrams import (
     remember_columns,
     stack_rows,
 )
-from ._normalization import Form, aligned, normalized_texts
+from ._normalization import aligned, normalized_texts
 from ._tokens import (
     NO_IDS,
     PATTERNS,
@@ -143,11 +143,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         marks.
     tokenizer : callable or None, default=None
         Returns the tokens of a text and replaces `token_pattern`, such as ``jieba.lcut``, or a
-        function that calls spaCy or MeCab. It gets the text after `normalize` and `lowercase`. None
+        function that calls spaCy or MeCab. It gets the text in its normal form (see Notes). None
         uses the pattern.
     lowercase : bool, default=True
-        Whether to ignore case, by case folding: ß becomes ss. Without `normalize`, texts are
-        converted to lower case.
+        Whether to ignore case, by case folding: ß becomes ss.
     stop_words : list, tuple or set, default=None
         Words, and compiled patterns of whole words, that are left out of every text before anything
         is counted: a text has the same bag as without them. A word is one token: ``"linux"`` does
@@ -156,15 +155,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         Words, and phrases that are n-grams, which the classifier should use: for each class a list
         of those that speak for it, or some without classes. All of them become columns. Only
         :class:`~sklearn_clsattn.TextClassifier` learns from what they say.
-    normalize : {"NFKC", "NFC", None}, default="NFKC"
-        Unicode normalization form of the texts, so that texts that look the same are the same.
-        "NFKC" also replaces ligatures, full-width and styled letters, and numbers such as ² and ½,
-        by plain ones: x² is the token ``x2``, and ½ the three tokens ``1 ⁄ 2``. "NFC" does not.
-        With both, such numbers stay apart from digits beside them (4½ has the tokens of 4 ½, and
-        10² those of 10 ²), signs without a glyph are dropped (soft hyphens, zero-width spaces and
-        joiners, marks of direction), and curly apostrophes and quotation marks and hyphens become
-        ``'``, ``"`` and ``-``. Other ASCII characters stay as they are. None leaves all texts as
-        they are.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words with a space at each end;
         ``None`` turns them off. Signs that are not words have none, nor have words of more than 40
@@ -218,6 +208,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
     :class:`~sklearn_clsattn.TextClassifier` trains and predicts with the two matrices, which have a
     tenth of its entries.
 
+    Texts that look the same are made the same, by the Unicode normalization form NFKC. Ligatures,
+    full-width and styled letters, and numbers such as ² and ½ become plain ones: x² is the token
+    ``x2``, and ½ the three tokens ``1 ⁄ 2``. Such numbers stay apart from digits beside them (10²
+    has the tokens of 10 ²). Signs without a glyph are dropped (soft hyphens, zero-width spaces and
+    joiners, marks of direction), and curly apostrophes and quotation marks and hyphens become
+    ``'``, ``"`` and ``-``. Other ASCII characters stay as they are.
+
     Sample weights act as repetition, and documents of weight 0 are left out, except that `min_df`,
     `max_df` and `character_min_df` count each document of positive weight once: so the vocabulary
     does not depend on the unit of the weights. On large sets, gates are learned from some of the
@@ -248,7 +245,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         "lowercase": ["boolean"],
         "stop_words": [list, tuple, set, None],
         "trusted_words": [dict, list, tuple, set, None],
-        "normalize": [StrOptions({"NFKC", "NFC"}), None],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
         "character_weight": [Interval(Real, 0, None, closed="neither")],
@@ -269,7 +265,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         lowercase: bool = True,
         stop_words: Collection[StopWord] | None = None,
         trusted_words: TrustedWords | None = None,
-        normalize: Form = "NFKC",
         characters: tuple[int, int] | None = (2, 5),
         character_min_df: float | Literal["auto"] = "auto",
         character_weight: float = 0.3,
@@ -285,7 +280,6 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.lowercase = lowercase
         self.stop_words = stop_words
         self.trusted_words = trusted_words
-        self.normalize = normalize
         self.characters = characters
         self.character_min_df = character_min_df
         self.character_weight = character_weight
@@ -553,7 +547,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             return clone(given).fit(every_text, sample_weight=weights)
         learned = None
         if unlabeled is not None:
-            vectors = WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
+            vectors = WordVectors(tokenizer=self.tokenizer)
             with suppress(TooFewWordsError):
                 learned = vectors.fit(every_text, sample_weight=weights)
         return side_by_side(given, learned)
@@ -628,7 +622,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """
         check_is_fitted(self)
         (text,) = checked_texts([text])
-        normal = aligned(text, self.normalize, lowercase=self.lowercase)
+        normal = aligned(text, lowercase=self.lowercase)
         every_token = self._every_token([normal.text])
         stop_words = StopWords(self._stop_words)
         placed = self._placed([normal.text], every_token.without(stop_words))
@@ -674,7 +668,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
         """Return preprocessed documents."""
         texts = checked_texts(raw_documents)
-        return normalized_texts(texts, self.normalize, lowercase=self.lowercase)
+        return normalized_texts(texts, lowercase=self.lowercase)
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts that are no stop words."""

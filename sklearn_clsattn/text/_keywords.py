@@ -238,7 +238,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = np.array(sorted(self.keywords))
         words, names = self._words()
         classes_of_words = np.array([code for code, _ in names])
-        normal = normalized_texts(texts, "NFKC", lowercase=True)
+        normal = normalized_texts(texts, lowercase=True)
         marked = marked_texts(normal, self._tokens(normal), words, classes_of_words)
         labels = self.classes_[marked.classes]
         missing = np.setdiff1d(self.classes_, labels).tolist()
@@ -333,7 +333,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         texts = list(checked_texts(X))
         probabilities = self.predict_proba(texts)
-        tokens = self._tokens(normalized_texts(texts, "NFKC", lowercase=True))
+        tokens = self._tokens(normalized_texts(texts, lowercase=True))
         known = {*self._words()[0]}
         is_new = np.array([has_letters(w) and (w,) not in known for w in tokens.words], bool)
         # The classes' shares of the texts with a word, and of some that are as all texts are.
@@ -368,7 +368,7 @@ class Keywords(SavedMixin, ClassifierMixin, BaseEstimator):
         phrases = words_of_classes(
             "keywords",
             keywords,
-            lambda words: self._tokens(normalized_texts(words, "NFKC", lowercase=True)),
+            lambda words: self._tokens(normalized_texts(words, lowercase=True)),
         )
         names = [(labels.index(label), name) for label, name in phrases.values()]
         return list(phrases), names

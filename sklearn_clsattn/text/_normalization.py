@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
@@ -20,8 +20,6 @@ import regex
 from numpy.typing import NDArray
 
 from ._characters import CLUSTER, whole_clusters
-
-Form = Literal["NFKC", "NFC"] | None
 
 # Soft hyphens, zero-width spaces, marks of direction, variation selectors and so on, and joiners
 # that join no pictographs, as in Persian and Indian words.
@@ -72,32 +70,29 @@ class Aligned(NamedTuple):
         return whole
 
 
-def normalized(text: str, form: Form, *, lowercase: bool) -> str:
-    """Return a text in a normal form, which is the same for all texts that look the same.
+def normalized(text: str, *, lowercase: bool) -> str:
+    """Return a text in the normal form, which is the same for all texts that look the same.
 
-    In ASCII, only letters are lower-cased and backticks between them made apostrophes; without a
-    form, texts are only lower-cased.
+    In ASCII, only letters are lower-cased and backticks between them made apostrophes.
     """
-    if form is None:
-        return text.lower() if lowercase else text
     if not text.isascii():
         if _INVISIBLE_OR_NUMBER.search(_beyond_ascii(text)):
             text, _ = _visible(text)
-        text = _in_form(text, form, lowercase)
+        text = _in_form(text, lowercase)
     elif lowercase:
         text = text.lower()
     return _BACKTICK.sub("'", text) if "`" in text else text
 
 
-def normalized_texts(texts: Iterable[str], form: Form, *, lowercase: bool) -> list[str]:
-    """Return texts in a normal form, as :func:`normalized` does one by one."""
-    return [normalized(text, form, lowercase=lowercase) for text in texts]
+def normalized_texts(texts: Iterable[str], *, lowercase: bool) -> list[str]:
+    """Return texts in the normal form, as :func:`normalized` does one by one."""
+    return [normalized(text, lowercase=lowercase) for text in texts]
 
 
-def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
+def aligned(text: str, *, lowercase: bool) -> Aligned:
     """Return a normalized text with the origins of its characters."""
-    if form is None or text.isascii():
-        result = normalized(text, form, lowercase=lowercase)
+    if text.isascii():
+        result = normalized(text, lowercase=lowercase)
         parts = list(map(str.lower, text)) if lowercase else list(text)
         starts = np.arange(len(text))
         stops = starts + 1
@@ -105,7 +100,7 @@ def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
         visible, places = _visible(text)
         # No other step looks beyond a cluster.
         clusters = CLUSTER.findall(visible)
-        parts = [_in_form(cluster, form, lowercase) for cluster in clusters]
+        parts = [_in_form(cluster, lowercase) for cluster in clusters]
         result = _BACKTICK.sub("'", "".join(parts))
         edges = np.cumsum([0, *map(len, clusters)])
         starts = places[edges[:-1]]
@@ -120,7 +115,7 @@ def plain_forms() -> dict[str, str]:
     forms = {}
     for character in map(chr, range(sys.maxunicode + 1)):
         if normalize("NFKD", character) != character or ord(character) in _PLAIN_SIGNS:
-            plain = _plain(character, "NFKC", False)
+            plain = _plain(character, False)
             if plain != character:
                 forms[character] = plain
     return forms
@@ -135,25 +130,25 @@ def _visible(text: str) -> tuple[str, NDArray[np.intp]]:
     return _BETWEEN_NUMBERS.sub(" ", visible), np.insert(places, gaps, places[gaps])
 
 
-def _in_form(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
+def _in_form(text: str, lowercase: bool) -> str:
     """Return a text in lower case, with look-alikes replaced, in the normal form."""
     if lowercase:
         text = text.casefold().replace(_DOTTED, "i")
     for character in set(_beyond_ascii(text)):
-        plain = _plain(character, form, lowercase)
+        plain = _plain(character, lowercase)
         if plain != character:
             text = text.replace(character, plain)
     return normalize("NFC", text)
 
 
 @cache
-def _plain(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
+def _plain(character: str, lowercase: bool) -> str:
     """Return the normal form of a character, which may be several."""
     if _KEPT.match(character):
         return character
     # Look-alikes are parts of some signs, and of the normal form of others, such as ŉ.
     text = normalize("NFD", character).translate(_PLAIN_SIGNS)
-    text = normalize(form, text).translate(_PLAIN_SIGNS)
+    text = normalize("NFKC", text).translate(_PLAIN_SIGNS)
     if len(text) > 1 and text.startswith(" "):  # a mark on a space, for an accent without a letter
         return character
     return text.casefold() if lowercase else text

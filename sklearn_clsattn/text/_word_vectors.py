@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._bags import TokenVectors
 from .._estimators import SavedMixin, all_or_nothing
-from .._sklearn import Interval, StrOptions
+from .._sklearn import Interval
 from .._validation import checked_weights
-from .._writing import written_whole
 from ._ngrams import count_ngrams
-from ._normalization import Form, normalized
+from ._normalization import normalized
 from ._tokens import (
     WORDS_AND_PUNCTUATION,
     Ids,
@@ -61,9 +60,7 @@ class WordVectors(SavedMixin, BaseEstimator):
     max_words : int, default=20000
         Maximum number of words with a vector; the words in most texts are kept.
     tokenizer : callable or None, default=None
-        Returns the words of a text; by default the words of :class:`ContextVectorizer`.
-    normalize : {"NFKC", "NFC", None}, default="NFKC"
-        Unicode normalization form of texts and words, as in :class:`ContextVectorizer`. Case is
+        Returns the words of a text; by default the words of :class:`ContextVectorizer`. Case is
         always ignored.
 
     Attributes
@@ -104,7 +101,6 @@ class WordVectors(SavedMixin, BaseEstimator):
         "min_df": [Interval(Integral, 1, None, closed="left")],
         "max_words": [Interval(Integral, 1, None, closed="left")],
         "tokenizer": [callable, None],
-        "normalize": [StrOptions({"NFKC", "NFC"}), None],
     }
 
     def __init__(
@@ -114,13 +110,11 @@ class WordVectors(SavedMixin, BaseEstimator):
         min_df: int = 3,
         max_words: int = 20_000,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
-        normalize: Form = "NFKC",
     ) -> None:
         self.n_components = n_components
         self.min_df = min_df
         self.max_words = max_words
         self.tokenizer = tokenizer
-        self.normalize = normalize
 
     @all_or_nothing
     def fit(
@@ -143,7 +137,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             The fitted vectors.
         """
-        normal = [self._normalized(text) for text in checked_texts(texts)]
+        normal = [_normalized(text) for text in checked_texts(texts)]
         check_any_texts(len(normal), 1)
         weights = checked_weights(normal, sample_weight)
         # 1) evenly spaced texts of positive weight
@@ -186,15 +180,13 @@ class WordVectors(SavedMixin, BaseEstimator):
         return tokens.without(signs)
 
     @classmethod
-    def from_mapping(cls, mapping: Any, *, normalize: Form = "NFKC") -> Self:
+    def from_mapping(cls, mapping: Any) -> Self:
         """Return word vectors from a mapping.
 
         Parameters
         ----------
         mapping : mapping of str to array-like of shape (d,), or object
             A dictionary of word vectors, gensim's ``KeyedVectors`` or model2vec's ``StaticModel``.
-        normalize : {"NFKC", "NFC", None}, default="NFKC"
-            Normalization form of the words, that of the :class:`ContextVectorizer`.
 
         Returns
         -------
@@ -215,18 +207,12 @@ class WordVectors(SavedMixin, BaseEstimator):
                 "Expected a mapping of words to vectors, gensim's KeyedVectors or model2vec's "
                 f"StaticModel, got {type(mapping).__name__}."
             )
-        fitted = cls(normalize=normalize)
+        fitted = cls()
         fitted._store(words, vectors)
         return fitted
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | Path,
-        *,
-        words: Collection[str] | None = None,
-        normalize: Form = "NFKC",
-    ) -> Self:
+    def from_file(cls, path: str | Path, *, words: Collection[str] | None = None) -> Self:
         """Read word vectors from a text file in the format of GloVe, word2vec and fastText.
 
         Parameters
@@ -236,8 +222,6 @@ class WordVectors(SavedMixin, BaseEstimator):
             may have a first line of two numbers.
         words : collection of str, default=None
             The words to read; None for all.
-        normalize : {"NFKC", "NFC", None}, default="NFKC"
-            Normalization form of the words, that of the :class:`ContextVectorizer`.
 
         Returns
         -------
@@ -247,8 +231,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         path = Path(path).expanduser()
         vectors: dict[str, NDArray[Any]] = {}
         size = None
-        normal = cls(normalize=normalize)._normalized
-        wanted = None if words is None else set(map(normal, words))
+        wanted = None if words is None else set(map(_normalized, words))
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
             for number, line in enumerate(file, start=1):
@@ -260,7 +243,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                 if size and line.count(" ") > size:  # GloVe has some words with spaces
                     word = line.rsplit(" ", size)[0]
                     rest = line[len(word) :]
-                if wanted is not None and normal(word) not in wanted:
+                if wanted is not None and _normalized(word) not in wanted:
                     continue
                 # 2) its vector
                 vector = np.fromstring(rest, dtype=np.float32, sep=" ")
@@ -271,7 +254,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                         f"{word!r}, expected {size or 'some'}"
                     )
                 vectors.setdefault(word, vector)
-        return cls.from_mapping(vectors, normalize=normalize)
+        return cls.from_mapping(vectors)
 
     def of(self, words: Iterable[str]) -> Vectors:
         """Return the vectors of words.
@@ -287,7 +270,7 @@ class WordVectors(SavedMixin, BaseEstimator):
             Of length 1; 0 for a word without a vector.
         """
         check_is_fitted(self)
-        places = _places(self, map(self._normalized, checked_texts(words)))
+        places = _places(self, map(_normalized, checked_texts(words)))
         return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
 
     def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:
@@ -306,7 +289,7 @@ class WordVectors(SavedMixin, BaseEstimator):
             The nearest first.
         """
         check_scalar(k, "k", Integral, min_val=1)
-        word = self._normalized(word)
+        word = _normalized(word)
         vector = self.of([word])[0]
         if not vector.any():
             raise ValueError(f"{word!r} has no vector: pass one of words_.")
@@ -315,20 +298,6 @@ class WordVectors(SavedMixin, BaseEstimator):
         nearest = order[self.words_[order] != word][:k]
         return list(zip(self.words_[nearest], cosines[nearest].tolist(), strict=True))
 
-    def save(self, path: str | Path) -> None:
-        """Write the vectors to a text file that :meth:`from_file` reads.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        """
-        check_is_fitted(self)
-        with written_whole(Path(path), text=True) as file:
-            for word, vector in zip(self.words_, self.vectors_, strict=True):
-                numbers = " ".join([f"{number:.6g}" for number in vector])
-                file.write(f"{word} {numbers}\n")
-
     def __sklearn_clone__(self) -> Self:
         # Fitted vectors are kept.
         return self if hasattr(self, "vectors_") else type(self)(**self.get_params())
@@ -336,14 +305,10 @@ class WordVectors(SavedMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vectors_")
 
-    def _normalized(self, text: str) -> str:
-        """Return a text or word in the normal form of the words."""
-        return normalized(text, self.normalize, lowercase=True)
-
     def _store(self, words: Iterable[str], vectors: ArrayLike) -> None:
         """Keep the normalized vectors, (n_words, d), of words; of equal words, the first."""
         matrix = np.asarray(vectors, dtype=np.float32)
-        names = [self._normalized(str(word)) for word in words]
+        names = [_normalized(str(word)) for word in words]
         if matrix.ndim != 2 or len(matrix) != len(names) or not np.isfinite(matrix).all():
             raise ValueError(
                 f"Expected finite vectors of equal length for {len(names)} words, got an array of "
@@ -358,6 +323,11 @@ class WordVectors(SavedMixin, BaseEstimator):
         rows = np.array(list(row_of_name.values()), dtype=np.intp)
         self.words_ = np.array(list(row_of_name), dtype=object)
         self.vectors_ = matrix[rows] / lengths[rows, None]
+
+
+def _normalized(text: str) -> str:
+    """Return a text or word in the normal form of the words."""
+    return normalized(text, lowercase=True)
 
 
 def vectors_of(vectors: WordVectors, names: Iterable[str]) -> TokenVectors:
@@ -380,7 +350,7 @@ def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVect
         return one or other
     words = list(dict.fromkeys([*one.words_.tolist(), *other.words_.tolist()]))
     both = np.hstack([one.of(words), other.of(words)])
-    return WordVectors.from_mapping(dict(zip(words, both, strict=True)), normalize=one.normalize)
+    return WordVectors.from_mapping(dict(zip(words, both, strict=True)))
 
 
 def _weighted_frequencies(counts: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,8 +7,9 @@ similarities, and a word that occurs in no labelled text gets its value from sim
 """
 
 # %%
-# There are 2,000 short generated texts; only some have labels. Many of their words are invented
-# compounds whose letters reveal the class, so character n-grams are turned off here.
+# There are 2,000 short generated texts; only some have labels. Words that begin with "left" are
+# frequent in one class, those with "right" in the other. Their letters reveal the class, so
+# character n-grams are turned off here.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,14 +18,16 @@ from sklearn_clsattn import TextClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 
-texts, y = make_token_classification(
-    3000,
-    n_relevant_per_class=100,
-    relevant_share=0.3,
-    document_length=15,
-    as_text=True,
-    random_state=0,
+X, y = make_token_classification(
+    3000, n_relevant_per_class=100, relevant_share=0.3, document_length=15, random_state=0
 )
+words = [f"left{n}" for n in range(100)] + [f"right{n}" for n in range(100)]
+words = np.array([*words, *(f"other{n}" for n in range(500))])
+rng = np.random.default_rng(0)
+texts = []
+for counts in X.toarray():
+    tokens = np.repeat(words, counts)
+    texts.append(" ".join(rng.permutation(tokens)))
 texts, y, test_texts, test_y = texts[:2000], y[:2000], texts[2000:], y[2000:]
 
 sizes = [20, 40, 80, 160, 320]
@@ -40,8 +43,10 @@ for n in sizes:
 
 print(f"scale chosen: {model.token_vectors_scale_:.1f}")
 vectors = model.vectorizer_.word_vectors_
-for word in ("terrific", "boring"):
-    print(word, "is near", ", ".join(other for other, _ in vectors.most_similar(word, k=5)))
+for side in ("left", "right"):
+    near = [other for n in range(100) for other, _ in vectors.most_similar(f"{side}{n}", k=5)]
+    share = np.mean([other.startswith(side) for other in near])
+    print(f"near those of {side!r}, {share:.0%} of words are of {side!r}, too")
 
 # %%
 # Explanations are still sums over words, and show the part that comes from similar words.

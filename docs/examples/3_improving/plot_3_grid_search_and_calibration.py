@@ -12,12 +12,12 @@ which shows whether 80 % means 80 %.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.calibration import CalibrationDisplay
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.comparison import expected_calibration_error
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import TokenVectorizer
 
@@ -49,13 +49,13 @@ bayes = make_pipeline(characters, MultinomialNB()).fit(train, y_train)
 figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
 for name, model in {"ClsAttentionClassifier": search, "MultinomialNB": bayes}.items():
     probabilities = model.predict_proba(test)
-    error = expected_calibration_error(y_test, probabilities)
+    loss = log_loss(y_test, probabilities)
     CalibrationDisplay.from_predictions(
         y_test,
         probabilities[:, 1],
         n_bins=6,
         strategy="quantile",
-        name=f"{name}, error {error:.1%}",
+        name=f"{name}, log loss {loss:.2f}",
         ax=ax,
     )
 ax.set(xlabel="probability of upset", ylabel="observed share")
