@@ -30,7 +30,7 @@ ROUNDING_AVX2 = OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive ATEN_CPU_CAPABILITY=av
 DOCTESTS = --doctest-modules --doctest-glob='*.md' sklearn_clsattn README.md $(filter-out docs/hosts.md,$(wildcard docs/*.md))
 TESTS ?=
 
-# What the demo reads (generated reviews without it), and where benchmarks and figures look for
+# What the demo reads (generated messages without it), and where benchmarks and figures look for
 # imdb_train.csv.gz, imdb_test.csv.gz, yelp_stars_train.csv.gz and yelp_stars_test.csv.gz.
 DATA ?=
 TEST ?=
@@ -53,7 +53,7 @@ REVIEWS_HERE = $(if $(IMDB),--reviews $(REVIEWS))
 	figures docs dist release clean
 
 help:
-	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
+	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated messages, or on your texts"
 	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page of the model's measures, tokens and mistakes (OUT=report.html)"
 	@echo "   both take TEXT=column LABEL=column SEP=';' where DATA has other names of columns or another separator"
 	@echo "make test          lint, type check, then tests and doctests"
@@ -81,7 +81,7 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 demo: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn compare $(DATA) $(OPTIONS)
 
-# On your texts, or the IMDB reviews where they are, or generated ones.
+# On your texts, or the IMDB reviews where they are, or generated messages.
 report: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn report --force -o $(OUT) \
 		$(if $(DATA),$(DATA) $(OPTIONS),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))

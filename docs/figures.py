@@ -1,6 +1,6 @@
 """Draw the documentation's figures: ``python docs/figures.py [REVIEWS.csv]`` (``make figures``).
 
-Without a file of reviews they are drawn from generated ones, into the system's temporary folder.
+Without a file of reviews they are drawn from messages, into the system's temporary folder.
 Pages are photographed by a Chromium of the system's; without one, these pictures stay as they are.
 """
 
@@ -47,7 +47,8 @@ def read(arguments: list[str]) -> tuple[Any, Any, Path]:
         texts = table["text"].to_numpy(dtype=object)
         return texts, table["label"].to_numpy(), Path(__file__).parent / "images"
     print("No file of reviews: drawing generated messages.", file=sys.stderr)
-    texts, labels = load_requests(target="mood", return_X_y=True)
+    texts, moods = load_requests(target="mood", return_X_y=True)
+    labels = (moods == "content").astype(int)
     return texts, labels, Path(tempfile.mkdtemp(prefix="sklearn-clsattn-"))
 
 

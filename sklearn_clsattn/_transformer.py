@@ -369,6 +369,7 @@ def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
 def posterior_difference(totals: Array) -> Array:
     r"""Return the difference of the classes' posterior probabilities, given the token.
 
+    It has one number per token for two classes, positive for the second, else one row per class.
     For K > 2 classes it is the posterior of class k minus the mean posterior of the others,
     :math:`(K P(k|s) - 1) / (K - 1)`. The totals are those of counts, (n_classes, n_tokens).
     """
@@ -384,6 +385,7 @@ def posterior_difference(totals: Array) -> Array:
 def log_odds(totals: Array, *, smoothing: float = 1.0) -> Array:
     """Return the log-count ratio of each token between the classes, as in NB-SVM.
 
+    It has one number per token for two classes, positive for the second, else one row per class.
     For K > 2, the smoothed totals of each class are compared with the sum of the others. The totals
     are those of counts, (n_classes, n_tokens). The training of classifiers smooths otherwise
     (:class:`~.training.statistics.TokenTotals`).

@@ -15,6 +15,26 @@ from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    n_samples=st.integers(1, 30),
+    n_classes=st.integers(2, 23),
+    n_relevant_per_class=st.integers(1, 60),
+    n_irrelevant=st.integers(0, 300),
+    document_length=st.floats(1, 60),
+    relevant_share=st.floats(0, 1),
+    delta=st.floats(0, 1),
+    random_state=st.integers(0, 2**32 - 1),
+)
+def test_any_parameters(n_samples, n_classes, n_relevant_per_class, n_irrelevant, **more):
+    how = {"n_classes": n_classes, "n_relevant_per_class": n_relevant_per_class}
+    X, y = make_token_classification(n_samples, n_irrelevant=n_irrelevant, **how, **more)
+    assert X.shape == (n_samples, n_classes * n_relevant_per_class + n_irrelevant)
+    assert X.sum(axis=1).min() >= 1
+    assert np.bincount(y, minlength=n_classes).max() <= -(-n_samples // n_classes)
+    assert len(y) == n_samples
+
+
 @pytest.mark.parametrize(("n_classes", "delta"), [(2, 0), (2, (0.05, 0.4)), (3, 0.1)])
 def test_frequencies_follow_the_stated_probabilities(n_classes, delta):
     n_relevant = 4 * n_classes

@@ -130,7 +130,8 @@ MODELS = [
 ]
 
 documents = st.lists(
-    st.sampled_from([*WORDS, *map(str.upper, WORDS[:3]), "so", "É", "unseen", "İ", ",", "ΣΑΣ"]),
+    st.sampled_from([*WORDS, *map(str.upper, WORDS[:3]), "so", "É", "unseen", "İ", ",", "ΣΑΣ"])
+    | st.sampled_from(" ".join(TEXTS[:8]).split()),  # with signs
     max_size=14,
 ).map(" ".join) | st.text(alphabet="aethİßéΣ .,\n\u0307", max_size=20)
 

@@ -171,10 +171,10 @@ def test_of_very_long_texts_evenly_spaced_ones_are_used(monkeypatch):
 
 
 def test_files_and_mappings(tmp_path):
-    plain = put(tmp_path / "glove.txt", "a 3 4\nb -1 0\n")
+    plain = put(tmp_path / "glove.txt", "a 0.3 4e-1\nb -1 0\n")
     read = WordVectors.from_file(plain)
     assert read.words_.tolist() == ["a", "b"]
-    assert_allclose(read.vectors_, [[0.6, 0.8], [-1, 0]])
+    assert_allclose(read.vectors_, [[0.6, 0.8], [-1, 0]], rtol=1e-6)
     zipped = tmp_path / "word2vec.txt.gz"
     zipped.write_bytes(gzip.compress(b"4 2\nGood 1 0\ngood 0 1\n. 1 . 3 0\nbad 0 -2\nbad 1 1\n"))
     found = WordVectors.from_file(zipped).of(["good", "bad", "?", ". 1 ."])

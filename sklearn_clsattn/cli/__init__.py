@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 
-PROGRAM = "sklearn-clsattn"
+_PROGRAM = "sklearn-clsattn"
 
 _TRUST = (
     "A model file named *.skops is safe to load, whoever made it. Any other file is a pickle: "
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     reader of the output closed it. Raise SystemExit after ``--help`` and ``--version``.
     """
     try:
-        arguments = parser().parse_args(argv)
+        arguments = _new_parser().parse_args(argv)
         from . import commands  # libraries are slow to load, and --help needs none
 
         with warnings.catch_warnings():
@@ -51,7 +51,7 @@ def _complain(message: str) -> None:
     from .._writing import visible
 
     line = " ".join(message.split())
-    print(visible(f"{PROGRAM}: {line}"), file=sys.stderr)
+    print(visible(f"{_PROGRAM}: {line}"), file=sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,13 +61,13 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see {self.prog} --help)")
 
 
-def parser() -> argparse.ArgumentParser:
+def _new_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, which raises ValueError on errors."""
     parser = _Parser(
-        prog=PROGRAM,
+        prog=_PROGRAM,
         description="Interpretable text classification with one <cls> attention layer.",
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("--version", action="version", version=f"{_PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_compare(commands)
     _add_fit(commands)

@@ -1,4 +1,4 @@
-"""Important tokens of a model, by how far they move decisions, and plots: these, and a decision.
+"""Important tokens, by how far they move decisions, and plots: of these, and of one decision.
 
 Blue supports a class, orange opposes it; colour-blind readers and grey print can tell them apart.
 Everything else uses the colours of the user's matplotlib style, so dark backgrounds work as well.
@@ -19,11 +19,11 @@ from .inner_classifiers import Member, has_several_labels, members_of
 from .shown_classes import position
 from .view import View
 
-FOR = "#0072B2"
-AGAINST = "#D55E00"
-NEUTRAL = "#8C8C8C"
+_FOR = "#0072B2"
+_AGAINST = "#D55E00"
+_NEUTRAL = "#8C8C8C"
 _RAREST = 1000  # documents, of which a token must be in one
-# Of the waterfall.
+# Of the plot of a decision.
 _INCHES = 5.2  # the width of a new figure, without names
 _PER_CHARACTER = 0.075  # inches of a name
 _MARGIN = 0.16  # of the width of all bars, on either side, for numbers
@@ -188,19 +188,19 @@ class TokenImportanceDisplay:
         """Draw the most important tokens of one class."""
         # 1) the bars; of two classes, the first has the colour of what speaks against the second
         classes = self.importance.columns.tolist()
-        color = FOR
+        color = _FOR
         if len(classes) == 2 and label == classes[0]:
-            color = AGAINST
+            color = _AGAINST
         slots = np.arange(len(tokens))
         ax.barh(slots, tokens, color=color, height=0.72)
         # 2) their names, and the axes
-        names = [shown(token) for token in tokens.index]
+        names = [_shown(token) for token in tokens.index]
         ax.set_yticks(slots, names, parse_math=False, fontsize=9)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(tokens), 3) - 0.4, -0.6)
-        few_ticks(ax.xaxis, 4)
-        title = shown(label if isinstance(label, str) else class_name(label), 32)
-        set_labels(ax, title, "effect on decisions (std. dev.)")
+        _few_ticks(ax.xaxis, 4)
+        title = _shown(label if isinstance(label, str) else class_name(label), 32)
+        _set_labels(ax, title, "effect on decisions (std. dev.)")
 
 
 def _new_axes(n_axes: int, n_bars: int) -> Any:
@@ -214,30 +214,6 @@ def _new_axes(n_axes: int, n_bars: int) -> Any:
     figure = plt.figure(figsize=(width, height), layout="constrained")
     axes = [figure.add_subplot(n_rows, n_columns, number + 1) for number in range(n_axes)]
     return np.array(axes, dtype=object)
-
-
-def set_labels(ax: Any, title: str, across: str) -> None:
-    """Set title and label, never parsed as mathematics, and remove half of the frame."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
-    ax.set_xlabel(across, parse_math=False)
-
-
-def shown(name: Any, limit: int = 28) -> str:
-    """Return a name with visible white space, at most `limit` characters long."""
-    text = str(name).replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    text = token_text(text) or "(empty)"
-    if len(text) <= limit:
-        return text
-    tail = (limit - 1) // 3  # n-grams often differ only at their ends
-    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
-
-
-def few_ticks(axis: Any, at_most: int) -> None:
-    """Limit the number of an axis's ticks, so that their labels do not overlap."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10]))
 
 
 def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
@@ -255,17 +231,17 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
         height = 1.5 + 0.27 * max(len(names), 3)
         ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
     slots = np.arange(len(names))
-    colors = np.where(widths > 0, FOR, AGAINST).tolist()
+    colors = np.where(widths > 0, _FOR, _AGAINST).tolist()
     bars = ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
     joints = np.append(stops, view.start)
     below = np.append(slots, len(names))
-    ax.vlines(joints, below - 1, below, color=NEUTRAL, linewidth=0.7, zorder=1)
+    ax.vlines(joints, below - 1, below, color=_NEUTRAL, linewidth=0.7, zorder=1)
     ax.bar_label(bars, [signed(length, MINUS) for length in lengths], padding=3, fontsize=8)
-    # 3) Where the bars start and end, and where two classes are level.
+    # 3) Where the bars start and end, and 0, where two classes are level.
     ends = [view.start, view.end, *starts, *stops]
     if view.is_binary:
         ends.append(0.0)
-        ax.axvline(0.0, color=NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
+        ax.axvline(0.0, color=_NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
     margin = _MARGIN * ((max(ends) - min(ends)) or 1.0)
     ax.set_xlim(min(ends) - margin, max(ends) + margin)
     ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
@@ -274,11 +250,11 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
     # 4) The names.
     ax.set_yticks(slots, names, parse_math=False, fontsize=9)
     ax.tick_params(axis="y", length=0)
-    few_ticks(ax.xaxis, 6)
-    title = f"Document {view.number}: predicted {shown(view.predicted_name, 20)}"
+    _few_ticks(ax.xaxis, 6)
+    title = f"Document {view.number}: predicted {_shown(view.predicted_name, 20)}"
     if view.probability is not None:
         title += f" ({percent(view.probability)})"
-    set_labels(ax, title, _axis_label(view))
+    _set_labels(ax, title, _axis_label(view))
     return ax
 
 
@@ -289,7 +265,7 @@ def _bars(view: View, max_display: int) -> tuple[list[str], list[float]]:
     names = []
     lengths = []
     for token in strongest[:n_named]:
-        names.append(shown(token.name))
+        names.append(_shown(token.name))
         lengths.append(token.contribution)
     others = strongest[n_named:]
     if others:
@@ -329,5 +305,29 @@ def _axis_label(view: View) -> str:
     """Return the name of a view's decision, for its axis."""
     if view.other is not None:
         measure = "log-odds" if view.has_attention else "decision"
-        return f"{measure} of {shown(view.target, 20)} against {shown(view.other, 20)}"
-    return f"decision for {shown(view.target, 32)}"
+        return f"{measure} of {_shown(view.target, 20)} against {_shown(view.other, 20)}"
+    return f"decision for {_shown(view.target, 32)}"
+
+
+def _set_labels(ax: Any, title: str, across: str) -> None:
+    """Set title and label, never parsed as mathematics, and remove half of the frame."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_xlabel(across, parse_math=False)
+
+
+def _shown(name: Any, limit: int = 28) -> str:
+    """Return a name with visible white space, at most `limit` characters long."""
+    text = str(name).replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    text = token_text(text) or "(empty)"
+    if len(text) <= limit:
+        return text
+    tail = (limit - 1) // 3  # n-grams often differ only at their ends
+    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
+
+
+def _few_ticks(axis: Any, at_most: int) -> None:
+    """Limit the number of an axis's ticks, so that their labels do not overlap."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10]))

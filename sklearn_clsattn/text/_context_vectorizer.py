@@ -143,8 +143,8 @@ class ContextVectorizer(  # type: ignore[call-arg]
         marks.
     tokenizer : callable or None, default=None
         Returns the tokens of a text and replaces `token_pattern`, such as ``jieba.lcut``, or a
-        function that calls spaCy or MeCab. It gets the text in its normal form (see Notes). None
-        uses the pattern.
+        function that calls spaCy or MeCab. It gets the text in its normal form (see Notes), in
+        lower case if `lowercase`. None uses the pattern.
     lowercase : bool, default=True
         Whether to ignore case, by case folding: ß becomes ss.
     stop_words : list, tuple or set, default=None

@@ -48,7 +48,8 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     They help :class:`~sklearn_clsattn.TextClassifier` to learn from few labels: a word that occurs
     in no labelled text is valued by its similarity to others. :meth:`fit` learns vectors from texts
-    without labels; :meth:`from_file` and :meth:`from_mapping` read existing vectors. Fitted vectors
+    without labels; :meth:`from_file` and :meth:`from_mapping` read existing vectors. Texts and
+    words have the normal form of :class:`ContextVectorizer`, and case is ignored. Fitted vectors
     stay fitted in clones.
 
     Parameters
@@ -60,8 +61,7 @@ class WordVectors(SavedMixin, BaseEstimator):
     max_words : int, default=20000
         Maximum number of words with a vector; the words in most texts are kept.
     tokenizer : callable or None, default=None
-        Returns the words of a text; by default the words of :class:`ContextVectorizer`. Case is
-        always ignored.
+        Returns the words of a text; by default the words of :class:`ContextVectorizer`.
 
     Attributes
     ----------

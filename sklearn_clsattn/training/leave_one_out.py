@@ -183,7 +183,7 @@ class _Changes:
         self._tables = np.hstack([of_others, of_class], dtype=dtype, casting="same_kind")
 
     def add(self, rows: slice, X: Any) -> None:
-        """Add the changes by some entries of some documents, a CSR matrix."""
+        """Add the changes of some documents, a CSR matrix of their entries."""
         lengths = np.diff(X.indptr)
         left_out_of_totals = np.repeat(self._lost_per_entry[rows], lengths)
         left_out_of_totals *= X.data

@@ -276,6 +276,21 @@ class AttentionObjective:
         return model if self.mean is None else self.mean.added_to(model)
 
 
+def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Tensor:
+    """Return ``(part^2 / divisor).sum()``, as a float64 tensor of one number."""
+    if isinstance(divisor, torch.Tensor):
+        quotients = part.to(torch.float64).square() / divisor
+        return quotients.sum()
+    if part.ndim == 2 and part.shape[1] > FEW_COLUMNS:
+        # Sums over a row are short enough for single precision.
+        norms = torch.linalg.vector_norm(part, dim=1).to(torch.float64)
+    else:
+        # Column by column: the norm of a whole matrix would copy it to float64.
+        columns = [part] if part.ndim < 2 else part.unbind(dim=1)
+        norms = torch.stack([torch.linalg.vector_norm(c, dtype=torch.float64) for c in columns])
+    return norms.square().sum() / divisor
+
+
 def solve(
     objective: AttentionObjective,
     *,
@@ -350,18 +365,3 @@ def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
             "integer."
         )
     return ""
-
-
-def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Tensor:
-    """Return ``(part^2 / divisor).sum()``, as a float64 tensor of one number."""
-    if isinstance(divisor, torch.Tensor):
-        quotients = part.to(torch.float64).square() / divisor
-        return quotients.sum()
-    if part.ndim == 2 and part.shape[1] > FEW_COLUMNS:
-        # Sums over a row are short enough for single precision.
-        norms = torch.linalg.vector_norm(part, dim=1).to(torch.float64)
-    else:
-        # Column by column: the norm of a whole matrix would copy it to float64.
-        columns = [part] if part.ndim < 2 else part.unbind(dim=1)
-        norms = torch.stack([torch.linalg.vector_norm(c, dtype=torch.float64) for c in columns])
-    return norms.square().sum() / divisor

@@ -13,6 +13,8 @@ add up to those of both, so that one set may be read batch after batch or on sev
 - attention starts at the logarithm of the token's importance, and values are divided by it, so
   that before training the attention alone ranks tokens while the output's numerator is that
   of uniform attention.
+
+The importances of tokens that the transformer has as well are at the end.
 """
 
 from __future__ import annotations
@@ -45,46 +47,6 @@ IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
 
 _LEAST_PRIOR = 1e-9
-
-
-def signed_frequency(
-    totals_of_shares: Array, class_sizes: Array, *, centred: bool = False
-) -> Array:
-    r"""Return the signed frequency of tokens, which one gradient step on the embeddings learns.
-
-    It has one number per token for two classes, positive for the second, and for K > 2 classes one
-    row per class,
-
-    .. math:: \alpha_{sk} = \frac 1 n \sum_i \omega_i \frac{c_{is}}{T_i}
-              \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
-
-    The totals are those of shares, (n_classes, n_tokens), and the weights those of the classes,
-    (n_classes,). Centred, each document is weighted by n / (K n_k) with the weight n_k of its
-    class, so that a token that is equally frequent in all classes gets 0.
-    """
-    n_classes = len(totals_of_shares)
-    divisors = np.full(n_classes, class_sizes.sum())
-    if centred:
-        divisors = n_classes * class_sizes
-    shares = safe_divide(totals_of_shares, divisors[:, None])
-    if n_classes == 2:
-        return shares[1] - shares[0]
-    # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
-    shares -= shares[0].copy()
-    shares -= shares.mean(axis=0)
-    return shares
-
-
-def overall_importance(importance: Array) -> Array:
-    """Return one non-negative importance per token, over all classes, (n_tokens,).
-
-    It is the absolute value for two classes, and the root mean square over the classes for more:
-    the maximum of many noisy numbers would rank rare tokens first.
-    """
-    if importance.ndim == 1:
-        return np.abs(importance)
-    squares = np.einsum("ks,ks->s", importance, importance)
-    return np.asarray(np.sqrt(squares / len(importance)))
 
 
 @dataclass(frozen=True)
@@ -380,3 +342,43 @@ def _rescaled_power(odds: Array, n_seen: int, counted: Any) -> Array:
     np.power(odds, LOG_ODDS_EXPONENT, out=odds)
     odds *= np.sqrt(squares / float(np.vdot(odds[counted], odds[counted])))
     return odds
+
+
+def signed_frequency(
+    totals_of_shares: Array, class_sizes: Array, *, centred: bool = False
+) -> Array:
+    r"""Return the signed frequency of tokens, which one gradient step on the embeddings learns.
+
+    It has one number per token for two classes, positive for the second, and for K > 2 classes one
+    row per class,
+
+    .. math:: \alpha_{sk} = \frac 1 n \sum_i \omega_i \frac{c_{is}}{T_i}
+              \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
+
+    The totals are those of shares, (n_classes, n_tokens), and the weights those of the classes,
+    (n_classes,). Centred, each document is weighted by n / (K n_k) with the weight n_k of its
+    class, so that a token that is equally frequent in all classes gets 0.
+    """
+    n_classes = len(totals_of_shares)
+    divisors = np.full(n_classes, class_sizes.sum())
+    if centred:
+        divisors = n_classes * class_sizes
+    shares = safe_divide(totals_of_shares, divisors[:, None])
+    if n_classes == 2:
+        return shares[1] - shares[0]
+    # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
+    shares -= shares[0].copy()
+    shares -= shares.mean(axis=0)
+    return shares
+
+
+def overall_importance(importance: Array) -> Array:
+    """Return one non-negative importance per token, over all classes, (n_tokens,).
+
+    It is the absolute value for two classes, and the root mean square over the classes for more:
+    the maximum of many noisy numbers would rank rare tokens first.
+    """
+    if importance.ndim == 1:
+        return np.abs(importance)
+    squares = np.einsum("ks,ks->s", importance, importance)
+    return np.asarray(np.sqrt(squares / len(importance)))
