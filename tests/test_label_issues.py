@@ -171,6 +171,10 @@ def test_other_data_and_models_are_refused():
     other = LogisticRegression().fit(X, y)
     refused("ClsAttentionClassifier", label_issues, other, X, y, error=TypeError)
     refused("not fitted", label_issues, ClsAttentionClassifier(), X, y, error=NotFittedError)
+    texts, labels = ["good fun", "bad film", "good film", "bad fun"] * 5, [1, 0, 1, 0] * 5
+    answers = np.eye(2)[labels]
+    taught = TextClassifier(C=1.0).fit(texts, labels, unlabeled=texts, teacher=answers)
+    refused("had a teacher", label_issues, taught, texts, labels)
 
 
 def test_labels_may_be_a_column():

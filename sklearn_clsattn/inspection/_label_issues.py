@@ -81,6 +81,8 @@ def label_issues(
     """
     from ..training.documents import Documents
 
+    if np.any(getattr(estimator, "teacher_weights_", 0.0)):
+        raise ValueError("The model had a teacher, after whose answers labels cannot be judged.")
     # 1) The documents, as the classifier reads them, and their names.
     steps, classifier = _classifier_inside(estimator)
     index = None
@@ -165,7 +167,7 @@ def _left_out(classifier: ClsAttentionClassifier, documents: Documents) -> Array
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "The model's token importances are not those of X and y: pass exactly the documents, "
-            "labels and weights that it was fitted on; after a teacher, labels cannot be judged."
+            "labels and weights that it was fitted on."
         )
     path = AttentionPath(
         documents,
