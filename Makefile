@@ -157,7 +157,7 @@ dist: $(STAMP)
 	$(INSTALL) --group dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
-	test $$(wc -c < dist/*.whl) -lt 400000
+	test $$(cat dist/*.whl | wc -c) -lt 400000
 	$(BIN)/python -m venv build/new
 	build/new/bin/python -I -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) dist/*.whl
 	cd build/new && bin/python -I -m doctest -o NORMALIZE_WHITESPACE ../../README.md \
